@@ -18,6 +18,7 @@ from envlock.diagnosis.remedies import Remedy, change
 from envlock.images.drivers import find_driver_floor, find_oldest_driver
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
+from envlock.runtime.gpu.visible import parse
 from envlock.runtime.release import parse_release
 from envlock.runtime.report import Finding, count
 
@@ -181,6 +182,28 @@ def check_unused(environment: Environment) -> Iterator[Finding]:
     )
     source = "https://www.tensorflow.org/install/pip"
     yield Finding("gpus-unused", "error", "gpu.devices", evidence, why, fix, source)
+
+
+def check_visible(environment: Environment) -> Iterator[Finding]:
+    """Yield that CUDA has no GPU although a driver answers, unless a variable hides all of them."""
+    driver = environment.get("gpu.driver_version")
+    if environment.get("gpu.visible.count") != 0 or not environment.get("tensorflow.cuda_build"):
+        return
+    wanted = environment.variables.get("CUDA_VISIBLE_DEVICES")
+    selection = parse(wanted)
+    if selection.ids == [] or selection.ordinals == []:
+        return
+    evidence = f"driver {driver} answers, and CUDA has no GPU"
+    fix = (
+        "`nvidia-smi -L` lists the GPUs: one in MIG mode needs slices (`nvidia-smi mig -cgi PROFILE -C`), "
+        "and a container needs --gpus"
+    )
+    if wanted is not None:
+        evidence += f": CUDA_VISIBLE_DEVICES={wanted!r} names none that is there"
+        fix = "let CUDA_VISIBLE_DEVICES name a GPU or slice of `nvidia-smi -L`, or unset it"
+    why = "Everything runs on the CPU: slowly, and with other bits than on a GPU."
+    source = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/"
+    yield Finding("gpus-none", "error", "gpu.visible.count", evidence, why, fix, source)
 
 
 _RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/"

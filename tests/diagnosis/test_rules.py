@@ -121,6 +121,10 @@ CASES: dict[str, Environment] = {
         CPU, ("gpu", {"devices": {str(n): TWO_GPUS["0"] for n in range(8)}}), NCCL_NVLS_ENABLE="0"
     ),
     "one GPU and a TensorFlow without CUDA": changed(CPU, ("gpu", {"devices": {"0": TWO_GPUS["0"]}})),
+    "a GPU in MIG mode without slices": changed(GPU, ("gpu.devices", {}), ("gpu.visible", {"count": 0})),
+    "a GPU that is not there": changed(
+        GPU, ("gpu.devices", {}), ("gpu.visible", {"count": 0}), CUDA_VISIBLE_DEVICES="7"
+    ),
     "GPUs with errors of their memory": changed(
         GPU,
         gpu_health=[
@@ -265,6 +269,12 @@ def test_the_whole_finding() -> None:
     assert list(golden) == list(CASES)
     assert {name: found[name] for name in CASES if found[name] != golden[name]} == {}
     assert [name for name in CASES if not found[name]] == []
+
+
+@pytest.mark.parametrize("value", ["", "-1", "NoDevFiles"])
+def test_gpus_that_a_variable_hides_are_meant_so(value: str) -> None:
+    hidden = changed(GPU, ("gpu.devices", {}), ("gpu.visible", {"count": 0}), CUDA_VISIBLE_DEVICES=value)
+    assert diagnose(hidden) == []
 
 
 def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
