@@ -38,7 +38,7 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
     if not isinstance(runtime, str) or not isinstance(version, str):
         return
     # A forward-compatible libcuda replaces the driver's; `check_forward_compatibility` judges it.
-    if environment.get("cuda.cuda_driver.compat_cuda"):
+    if _is_forward_compatible(environment):
         return
     table = load_image_tables().cuda
     own, oldest = find_driver_floor(runtime, table), find_oldest_driver(runtime, table)
@@ -70,7 +70,7 @@ def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
     cuda = environment.get("cuda.cuda_driver.compat_cuda")
     branches = environment.get("cuda.cuda_driver.compat_drivers")
     version = environment.get("gpu.driver_version")
-    if not cuda or not isinstance(version, str):
+    if not _is_forward_compatible(environment) or not isinstance(version, str):
         return
     consumer_gpus = [model for model in _list_models(environment) if "GeForce" in model]
     evidence = f"the loader finds a forward-compatible libcuda of CUDA {cuda}"
@@ -92,6 +92,17 @@ def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
     where = "cuda.cuda_driver"
     fix = "remove the compat folder from LD_LIBRARY_PATH, or install a driver of that CUDA"
     yield Finding("forward-compatibility", "error", where, evidence, why, fix, _COMPATIBILITY)
+
+
+def _is_forward_compatible(environment: Environment) -> bool:
+    """Return whether libcuda belongs to another driver than the one that is loaded.
+
+    NVIDIA's note alone says nothing: the driver's own libcuda has it, too (seen on an H100 with driver 580.159.04).
+    """
+    library = environment.get("cuda.cuda_driver.version")
+    if not environment.get("cuda.cuda_driver.compat_cuda") or not isinstance(library, str):
+        return False
+    return library != environment.get("gpu.driver_version")
 
 
 def check_gpu_code(environment: Environment) -> Iterator[Finding]:

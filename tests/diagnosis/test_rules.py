@@ -35,7 +35,8 @@ TWO_GPUS = {str(n): {"name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0
 MIXED = {**TWO_GPUS, "1": {"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}}
 LOST = {"linkage": "dlopen", "soname": "libcusolver.so.11", "file": None, "resolved_by": "not found"}
 OTHERS = {"linkage": "dlopen", "file": "libcudnn.so.9", "resolved_by": "LD_LIBRARY_PATH", "wheel_version": None}
-COMPAT = {"soname": "libcuda.so.1", "file": "x", "compat_cuda": "12.9", "compat_drivers": [535, 550]}
+NOTE = {"compat_cuda": "12.9", "compat_drivers": [535, 550]}
+COMPAT = {"soname": "libcuda.so.1", "file": "x", "version": "575.57.08", **NOTE}
 LATE = {"environ.TF_DETERMINISTIC_OPS": {"code": "changed-after-start", "reason": "it was unset when ..."}}
 BROKEN = {"gpu": {"code": "driver-library-mismatch", "reason": "The library is version 1; reboot the machine."}}
 UV = {"installer": "uv", "python": "/srv/an env/bin/python"}
@@ -269,6 +270,16 @@ def test_the_whole_finding() -> None:
     assert list(golden) == list(CASES)
     assert {name: found[name] for name in CASES if found[name] != golden[name]} == {}
     assert [name for name in CASES if not found[name]] == []
+
+
+def test_the_libcuda_of_the_driver_itself_has_the_note_too() -> None:
+    """As on an H100 with driver 580.159.04: a GeForce was accused, and the driver's age was not looked at."""
+    own = {**COMPAT, "version": "580.159.04", "compat_drivers": [535, 580]}
+    geforce = {"0": {"name": "NVIDIA GeForce RTX 4090", "compute_capability": "8.9"}}
+    driver = ("gpu.driver_version", "580.159.04")
+    assert diagnose(changed(GPU, ("cuda.cuda_driver", own), driver, ("gpu.devices", geforce))) == []
+    newer = changed(GPU, ("cuda.cuda_driver", own), driver, ("cuda.cudart.version", "13.2"))
+    assert "driver-minor-compatibility" in [each.rule for each in diagnose(newer)]
 
 
 @pytest.mark.parametrize("value", ["", "-1", "NoDevFiles"])

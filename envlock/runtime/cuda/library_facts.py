@@ -48,7 +48,8 @@ class CudaFacts:
         Keys: `linkage`; for a library with a soname `soname`, `file`, `resolved_by`, `version`,
         `wheel_version`; for a file one of `build_id`, `record_sha256` (in the form of RECORD) and
         `size` (bytes); `claimed_by` if several wheels list the file; `problem` if loading it would
-        fail; `compat_cuda` and `compat_drivers` (branches) for a forward-compatible libcuda.
+        fail; `compat_cuda` and `compat_drivers` (branches) of NVIDIA's note in a libcuda that can
+        replace an older driver's.
         """
         facts: Tree = {"linkage": resolved.linkage}
         if resolved.linkage == ABSENT:
@@ -157,7 +158,8 @@ def _is_short_number(text: str) -> bool:
 
 
 def _parse_compat(note: str) -> Tree:
-    """Return NVIDIA's note of a forward-compatible libcuda: its CUDA version and its drivers.
+    """Return NVIDIA's note in a libcuda that can replace an older driver's: its CUDA version and
+    those drivers.
 
     Its text is JSON such as {"format":1,"CUDA version":"12.9","driver":[535,550],"device":[1,2]};
     `json` is not imported for two fields.
