@@ -102,7 +102,8 @@ def _is_forward_compatible(environment: Environment) -> bool:
     library = environment.get("cuda.cuda_driver.version")
     if not environment.get("cuda.cuda_driver.compat_cuda") or not isinstance(library, str):
         return False
-    return library != environment.get("gpu.driver_version")
+    driver: str | None = environment.get("gpu.driver_version")
+    return library != driver
 
 
 def check_gpu_code(environment: Environment) -> Iterator[Finding]:

@@ -127,6 +127,29 @@ def test_an_order_that_a_function_returns_counts_where_another_file_makes_data_o
     assert found == {code: {"mine/files.py": ["ENV303"]} if data else {} for code, data in uses.items()}
 
 
+def test_what_another_file_goes_on_with_is_reported_where_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tape of dreamer.py, whose gradients tools.py takes, was reported on the same line of tools.py."""
+    step = (
+        "def step(tape, loss, net, sgd):\n    sgd.apply_gradients(zip(tape.gradient(loss, net.weights), net.weights))\n"
+    )
+    model = "net = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nsgd = tf.keras.optimizers.SGD()\n"
+    tape = "with tf.GradientTape() as tape:\n    loss = net(tf.ones((1, 1)))\nstep(tape, loss, net, sgd)\n"
+    start = "import tensorflow as tf\nfrom mine.last import {}\n"
+    last = "import tensorflow as tf\n\n\ndef first(rows):\n    return rows.batch(2)\n"
+    files = {"mine/__init__.py": "", "mine/last.py": last + "\n\n" + step}
+    found = {
+        "tape": rules(tmp_path, monkeypatch, {**files, "a.py": start.format("step") + model + tape}),
+        "dataset": rules(
+            tmp_path,
+            monkeypatch,
+            {**files, "a.py": start.format("first") + "\n\ndef load(rows):\n    return first(rows.shuffle(9))\n"},
+        ),
+    }
+    assert found == {"tape": {"a.py": ["ENV202"]}, "dataset": {"a.py": ["ENV203"]}}
+
+
 def test_a_file_named_as_a_library_hides_it_only_outside_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

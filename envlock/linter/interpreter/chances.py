@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.run_state import Base
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
     Chance,
     Constant,
@@ -412,14 +413,14 @@ class Chances(Base):
         message = f"{name} shuffles by default, and nothing seeds it"
         if name.rpartition(".")[2] not in SHUFFLES:
             message = f"{name} without a seed"
-        self.leave_unseeded(call, message)
+        self.leave_unseeded(call.node, self.source, message)
         return made
 
-    def leave_unseeded(self, call: Call, message: str) -> None:
+    def leave_unseeded(self, node: ast.AST, source: Source, message: str) -> None:
         """Report a dataset that nothing seeds."""
-        self.do("op", message, call.node)
+        self.do("op", message, node)
         if "tf" not in self.state.seeded and not self.dead:
-            self.ledger.report("ENV203", self.source, Hit(call.node, message))
+            self.ledger.report("ENV203", source, Hit(node, message))
 
     # ------------------------------------------------------------ other entropy
 

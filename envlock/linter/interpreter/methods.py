@@ -45,6 +45,7 @@ from envlock.linter.names import (
 PARALLEL = {"map": 1, "interleave": 3, "map_and_batch": 2, "map_with_legacy_function": 1}
 """Methods that run a function on each element, and the position of `num_parallel_calls`."""
 TEXT_METHODS = ("decode", "encode", "format", "join", "lower", "read_text", "strip")
+SHUFFLED = "the dataset is shuffled without a seed"
 STEPS = ("apply_gradients", "apply", "minimize", "assign", "assign_add", "assign_sub")
 SERIAL = "op determinism runs this serially, which is repeatable but can be slow"
 FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
@@ -158,7 +159,7 @@ class Methods(Trainings):
         seeded = self.is_seeded(call, "seed", 1)
         if self.is_dataset(owner):
             if not seeded:
-                self.leave_unseeded(call, "the dataset is shuffled without a seed")
+                self.leave_unseeded(call.node, self.source, SHUFFLED)
             return self.call_dataset(owner, name, call)
         # A generator, a queue or a model is not a dataset.
         if seeded or (isinstance(owner, Made) and owner.marks):
@@ -176,8 +177,7 @@ class Methods(Trainings):
         if name not in DATASET_METHODS:
             self.call_any(Value(owner.taints), name, call)
             return owner
-        shuffled = Call(owner.node)
-        self.leave_unseeded(shuffled, "the dataset is shuffled without a seed")
+        self.leave_unseeded(owner.node, owner.source, SHUFFLED)
         made = self.make("tf.data.Dataset", owner.node).add_taints(owner.taints)
         return self.call_method(made, name, call)
 
@@ -387,7 +387,7 @@ class Methods(Trainings):
         """Return the gradient that a tape gives."""
         if name not in ("gradient", "jacobian"):
             return Value()
-        chance = self.ledger.add_chance("TAPE", "order", "tape", owner.node, self.source)
+        chance = self.ledger.add_chance("TAPE", "order", "tape", owner.node, owner.source)
         return Value(self.collect_all_taints(call.list_values()) | {(chance, "value")}, "tensor")
 
     def compute_gradients(self, owner: Value, name: str, call: Call) -> Value:

@@ -270,7 +270,7 @@ class Base:
 
     def make(self, name: str, node: ast.AST, *marks: str) -> Made:
         """Return a new object of a library."""
-        made = Made(name, node, self.tick())
+        made = Made(name, node, self.source, self.tick())
         made.marks.update(marks)
         if self.is_on_cpu():
             made.marks.add("on CPU")

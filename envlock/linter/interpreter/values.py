@@ -167,15 +167,17 @@ class Made(Changeable):
         attributes: those that the program set on it.
         born: when it was made; loops that began later go around its use, not around it.
         node: the call.
+        source: the file in which it stands.
         marks: what else is known.
     """
 
-    __slots__ = ("arguments", "attributes", "born", "keywords", "marks", "name", "node")
+    __slots__ = ("arguments", "attributes", "born", "keywords", "marks", "name", "node", "source")
 
-    def __init__(self, name: str, node: ast.AST, born: int) -> None:
+    def __init__(self, name: str, node: ast.AST, source: Source, born: int) -> None:
         super().__init__()
         self.name = name
         self.node = node
+        self.source = source
         self.born = born
         self.arguments: list[Value] = []
         self.keywords: dict[str, Value] = {}
