@@ -359,7 +359,16 @@ class MakerRow(Row):
     ]
     name: Text | None = None
     hold: Literal[
-        "random", "numpy", "clock", "bytes", "seed", "given", "constant", "submitted", "nothing"
+        "random",
+        "numpy",
+        "clock",
+        "bytes",
+        "seed",
+        "given",
+        "constant",
+        "submitted",
+        "left",
+        "nothing",
     ]
     row: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
     fix: Sentence | None = None

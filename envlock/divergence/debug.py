@@ -13,7 +13,7 @@ from envlock.divergence.children import Children
 from envlock.divergence.comparison import Difference, compare, find_origins
 from envlock.divergence.divergence_report import report
 from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
-from envlock.divergence.experiments import Found, MakerSearch, drop_known_advice
+from envlock.divergence.experiments import LEFT_ROW, Found, MakerSearch, drop_known_advice
 from envlock.divergence.known_causes import Known, look_up, read_row
 from envlock.divergence.line_slices import Made, find_made, parse_lines
 from envlock.divergence.observed_runs import (
@@ -110,6 +110,7 @@ def debug(
     with open_draft_folder(None) as folder, closing(children):
         if observer is None:
             observer = partial(observe, say=say, children=children)
+        request = replace(request, since=time.time())
         search = _Search(request, folder, say, observer, processes)
         try:
             return report(search.find_evidence())
@@ -392,7 +393,7 @@ class _Search:
         left = self._find_left(seen, first)
         if left is not None:
             self.because.append(left)
-            return Found(read_row("left-by-an-earlier-run", seen.header.tensorflow))
+            return self._describe_left(seen, first)
         limit = max(seen.longest * AS_LONG, LEAST)
         base = replace(
             seen.request,
@@ -403,7 +404,7 @@ class _Search:
         made = self._watch_lines(base, first)
         if self.is_cured and self._differs_in_each_run(first):
             self.because.append(LEFT_AT_THE_END)
-            return Found(read_row("left-by-an-earlier-run", seen.header.tensorflow))
+            return self._describe_left(seen, first)
         search = MakerSearch(seen, base, first, self._observe_held, self.because, made)
         found = search.find()
         if first.kind == "data" and (found.maker is None or not found.maker.is_shown):
@@ -451,6 +452,14 @@ class _Search:
             return self._try(f"trying {what}", request)
         except RunTimeoutError:
             return None
+
+    def _describe_left(self, seen: Observed, first: Difference) -> Found:
+        """Return what is known of what an earlier run has left, and the line that reads it, if that was seen."""
+        known = read_row(LEFT_ROW, seen.header.tensorflow)
+        for maker in find_makers(seen, first):
+            if maker.hold == "left":
+                return Found(known, add_text(seen, replace(maker, is_shown=False)))
+        return Found(known)
 
     def _find_left(self, seen: Observed, first: Difference) -> str | None:
         """Return by what it shows that the first run left what the others found; None where it did not.

@@ -26,6 +26,9 @@ BY_TENSORFLOW = ("operation", "data", "call")
 DRAWN, DRAWN_BY_KERAS = "unseeded-random-ops", "keras-seeds-from-python-random"
 """The rows on generators that nothing seeds."""
 
+LEFT_ROW = "left-by-an-earlier-run"
+"""The row on what an earlier run has left."""
+
 Attempt = Callable[[str, Request], Observed | None]
 """Makes runs with something held, whose name it gets; None where one did not come to its end."""
 
@@ -68,7 +71,7 @@ class MakerSearch:
         if (maker is None or maker.row is None) and self._depends_on_hashes():
             return Found(read_row("python-hash-randomization", tensorflow), maker)
         if maker is None:
-            maker = self._find_line([each for each in makers if each.hold != "nothing"])
+            maker = self._find_line([each for each in makers if each.can_be_held])
         if maker is not None:
             return Found(self._explain_draw(maker), maker)
         # Seeds change nothing for lines that draw from no generator (a clock, a file).
@@ -76,7 +79,11 @@ class MakerSearch:
             seeded = replace(self.base, generators=1)
             if self._removes("seeds for Python's and NumPy's generators", seeded):
                 return Found(read_row(self._name_row(), tensorflow))
-        return Found(maker=self._name_possible(makers))
+        possible = self._name_possible(makers)
+        known = None
+        if possible is not None and possible.hold == "left":
+            known = read_row(LEFT_ROW, tensorflow)
+        return Found(known, possible)
 
     def _depends_on_hashes(self) -> bool:
         """Return whether the difference is gone with one hash seed; only between processes can it matter."""
@@ -96,16 +103,16 @@ class MakerSearch:
         )
         for maker in makers:
             on_line = maker.place[:2] == made.place[:2]
-            if on_line and maker.hold != "nothing" and self._removes_held([maker]):
+            if on_line and maker.can_be_held and self._removes_held([maker]):
                 return self._find_source(maker, makers)
-            if on_line and maker.hold == "nothing":
+            if on_line and not maker.can_be_held:
                 return maker
         if any(maker.place[:2] == made.place[:2] for maker in makers):
             # Another line decides together with this one.
             return None
         # What it calls may say nothing, and be a default of a class that stands in another line.
         if not made.fix:
-            found = self._find_line([maker for maker in makers if maker.hold != "nothing"])
+            found = self._find_line([maker for maker in makers if maker.can_be_held])
             if found is not None:
                 return found
         return Maker(made.name, made.place, None, fix=made.fix)
@@ -136,7 +143,7 @@ class MakerSearch:
         if maker.hold != SEEDING:
             return maker
         for source in list_sources(maker, makers)[:LINES]:
-            if source.hold not in (SEEDING, "nothing") and self._removes_held([source]):
+            if source.hold != SEEDING and source.can_be_held and self._removes_held([source]):
                 return source
         return maker
 
@@ -186,7 +193,10 @@ class MakerSearch:
             titles = ", ".join(maker.title for maker in own[:LINES])
             self.because.append(f"not the same in every run before that: {titles}")
         for maker in own[:LINES]:
-            if maker.hold == "nothing":
+            if maker.hold == "left":
+                where = f"{maker.place.file}:{maker.place.line}"
+                self.because.append(f"{where} reads a file that an earlier one of these runs wrote")
+            if not maker.can_be_held:
                 return replace(maker, is_shown=False)
         return None
 

@@ -96,7 +96,8 @@ def _observe(
                 )
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
-                    makers = Makers(places, entries, Held(request.held, request.now))
+                    held = Held(request.held, request.now, request.since)
+                    makers = Makers(places, entries, held)
                     with (
                         makers.watch(),
                         seed_setting.watch_seeding(entries) as calls,

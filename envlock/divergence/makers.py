@@ -68,6 +68,11 @@ class Maker:
         return self.row.hold
 
     @property
+    def can_be_held(self) -> bool:
+        """Whether it can be made to give the same in every run."""
+        return self.hold not in ("nothing", "left")
+
+    @property
     def source(self) -> str | None:
         """The row of the sources that explains it, where there is one."""
         if self.row is None:

@@ -59,6 +59,7 @@ class Request:
         in_graph: look into the graphs where the runs differ, and not eagerly.
         held: functions with a file and a line: what each returns there is the same in every run.
         now: what a held clock begins with: the time of day, and that of the steady clocks, in seconds.
+        since: when the first of all runs began, in seconds: what a later one finds may be left by an earlier one.
         keeps: the module is loaded once, and nothing is forgotten between runs, as `envlock repeat` does it.
         lines: the number of the entry until which statements of the program are watched; None: not at all.
         serial: graphs run one operation at a time, to see whether they race.
@@ -77,6 +78,7 @@ class Request:
     generators: int | None = None
     held: tuple[tuple[str, str, int], ...] = ()
     now: tuple[float, float] = (0.0, 0.0)
+    since: float = 0.0
     keeps: bool = False
     lines: int | None = None
     serial: bool = False
@@ -276,6 +278,7 @@ def _run_batch(request: Request, numbers: list[int], folder: Path, children: Chi
         "generators": request.generators,
         "held": list(map(list, request.held)),
         "now": list(request.now),
+        "since": request.since,
         "keeps": request.keeps,
         "lines": request.lines,
         "serial": request.serial,

@@ -31,7 +31,7 @@ def asked(folder: Path, text: str, **more: Any) -> dict[str, Any]:
     script = folder / "train.py"
     script.write_text(text + "\ndef step(): pass\n")
     plain: dict[str, Any] = dict.fromkeys(("seed", "steps", "generators", "module", "lines"))
-    plain |= {"held": [], "now": [0, 0], "keeps": False}
+    plain |= {"held": [], "now": [0, 0], "since": 0, "keeps": False}
     plain |= {"folder": str(folder), "script": str(script), "function": "step", "args": [], "runs": [0]}
     return {**plain, "mode": "graph", "serial": False, "conditions": {}, **more}
 

@@ -46,7 +46,10 @@ def noted(name: str, *prints: str | None, line: int = 7, entries: int = 3, numbe
 
 
 def test_every_row_is_of_a_source_and_every_function_is_there() -> None:
-    assert [get_source(row.row).id for row in load_makers() if row.row] == ["unseeded-random-ops"] * 2
+    assert [get_source(row.row).id for row in load_makers() if row.row] == [
+        *["unseeded-random-ops"] * 2,
+        "left-by-an-earlier-run",
+    ]
     names = [name for row in load_makers() for name in row.functions if not name.startswith(("tensorflow", "keras"))]
     assert [name for name in names if getattr(*_find_owner(name), None) is None] == []
 
@@ -291,6 +294,36 @@ def test_a_random_number_goes_before_a_clock_and_the_last_call_before_an_earlier
 
 def test_a_line_that_only_some_runs_come_to_is_a_candidate() -> None:
     assert [each.name for each in find_candidates([{"makers": [noted("os.getpid", "1")]}, {}], 3)] == ["os.getpid"]
+
+
+def test_a_file_that_an_earlier_run_wrote_is_noted_where_it_is_read(tmp_path: Path) -> None:
+    since = time.time() - 100
+    seen = Makers(Places(str(Path(__file__).parent)), lambda: 3, Held((), (NOW, NOW), since))
+    ages = {"left": since + 1, "other": since + 2, "older": since - 1, "own": time.time() + 1}
+    for name, when in ages.items():
+        (tmp_path / name).write_text(name)
+        os.utime(tmp_path / name, (when, when))
+    with seen.watch():
+        before = sys._getframe().f_lineno
+        (tmp_path / "left").read_text()
+        np.fromfile(tmp_path / "left", "uint8")
+        (tmp_path / "other").open().close()
+        (tmp_path / "older").read_text()
+        (tmp_path / "own").read_text()
+        (tmp_path / "left").open("a").close()
+        importlib.util.find_spec("wave").loader.get_data(str(tmp_path / "left"))
+        os.close(os.open(tmp_path, os.O_RDONLY))
+        os.fdopen(os.open(tmp_path / "left", os.O_RDONLY)).close()
+    found = [(each["name"], each["place"][1] - before, each["calls"][0][2]) for each in seen.to_json()]
+    prints = dict(zip([line for _, line, _ in found], [each for *_, each in found], strict=True))
+    # An import reads what it has compiled: line 7.
+    assert [(name, line) for name, line, _ in found] == [("open", 1), ("open", 2), ("open", 3), ("open", 9)]
+    assert (prints[1] == prints[2] == prints[9], prints[1] != prints[3], None not in prints.values()) == (True,) * 3
+    # Whoever does not know when the first run began knows nothing of earlier ones.
+    unknown = Makers(Places(str(Path(__file__).parent)), lambda: 3)
+    with unknown.watch():
+        (tmp_path / "left").read_text()
+    assert unknown.to_json() == []
 
 
 def test_a_module_that_is_imported_later_is_watched_before_a_name_is_taken_from_it(

@@ -27,13 +27,15 @@ Runs = Sequence[list[Record | Value]]
 def searched(
     *made: Runs,
     drawing: bool = False,
+    reading: bool = False,
     function: str = "step",
     datasets: Sequence[object] = (),
     watched: Runs | None = None,
 ) -> tuple[Report, list[str]]:
     """Return the report where these runs are made one after the other, and in which mode each was asked for.
 
-    `drawing`: before anything else a line of each has drawn another number. `datasets`: the pipelines that they read.
+    `drawing`: before anything else a line of each has drawn another number; `reading`: a line of each but the first has
+    read what the one before had left. `datasets`: the pipelines that they read.
     `watched`: the runs of fresh processes whose statements are watched.
     """
     ready, asked = iter(made), []
@@ -52,9 +54,12 @@ def searched(
         for number, entries in enumerate(runs):
             write(folder / f"{number}.trace", entries)
         compared: list[list[Entry]] = [list(each) for each in runs]
-        ends = [
-            {"end": "finished", "makers": drawn(number, function) if drawing else []} for number in range(len(runs))
-        ]
+        ends = []
+        for number in range(len(runs)):
+            makers = drawn(number, function) if drawing else []
+            if reading and number:
+                makers = [{"name": "open", "place": ["train.py", 3, "load"], "calls": [[0, 1, str(number)]]}]
+            ends.append({"end": "finished", "makers": makers})
         answers: dict[str, Any] = {"ends": dict(enumerate(ends)), "datasets": datasets}
         return Observed(request, folder, HEADER, compare(compared), answers)
 
@@ -166,6 +171,20 @@ def test_weights_that_the_first_run_did_not_find_are_what_it_left() -> None:
     # Who takes the first run's way again took it by chance.
     report, _ = searched(first, [begins, read(4), read(5)], *[[read(2)] * 3] * 8, watched=[read(1), begins, read(2)])
     assert LEFT_THERE not in report.attachments["because"]
+
+
+def test_the_line_that_reads_what_an_earlier_run_wrote_is_named() -> None:
+    """Whole runs, which save at their end: nothing that is held makes them equal."""
+    other = [read(1), read(2), read(3)]
+    report, _ = searched(*[other] * 9, reading=True)
+    seen = report.attachments
+    assert seen["maker"]["place"] == {"file": "train.py", "line": 3, "function": "load"}
+    assert seen["known"]["row"] == "left-by-an-earlier-run"
+    assert "train.py:3 reads a file that an earlier one of these runs wrote" in seen["because"]
+    assert report.findings[0].message.endswith("; open at train.py:3 may have made it")
+    report, _ = searched([read(1), read(2), read(2)], [read(2)] * 3, reading=True)
+    seen = report.attachments
+    assert (seen["because"], seen["maker"]["place"]["line"]) == ([LEFT], 3)
 
 
 def test_what_the_first_run_does_otherwise_each_time_is_tried_as_ever() -> None:

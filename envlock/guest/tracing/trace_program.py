@@ -61,7 +61,8 @@ if TYPE_CHECKING:
         the runs; seed: a number or null; mode: `graph` (the user's own) or `eager`; steps: how
         many, or null; generators: a seed for Python's and NumPy's generators before every run, or
         null; held: functions, each with a file and a line where it gives the same in every run;
-        now: what the clocks showed before the first of these runs; keeps: the module is loaded
+        now: what the clocks showed before the first of these runs; since: when the first of all
+        runs began, in seconds; keeps: the module is loaded
         once, and nothing is forgotten between runs; lines: the number of the entry until which
         statements are watched, or null; serial: one operation of a graph at a time;
         conditions: for the header of the trace.
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
         generators: Optional[int]
         held: Sequence[Sequence[object]]
         now: Sequence[float]
+        since: float
         keeps: bool
         lines: Optional[int]
         serial: bool
@@ -229,7 +231,8 @@ class Runs:
             return tracers[0]
 
         with ExitStack() as stack:
-            makers = Makers(self.places, count_entries, Held(asked["held"], asked["now"]))
+            held = Held(asked["held"], asked["now"], asked["since"])
+            makers = Makers(self.places, count_entries, held)
             stack.enter_context(makers.watch())
             # Outermost, as it looks at who calls `random.seed`.
             calls = stack.enter_context(seed_setting.watch_seeding(count_entries))

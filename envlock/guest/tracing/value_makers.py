@@ -8,9 +8,12 @@ can keep such a replacement for longer: it then calls the original.
 from __future__ import annotations
 
 import gc
+import os
 import random
+import stat
 import sys
 import threading
+import time
 from array import array
 from contextlib import contextmanager
 from functools import wraps
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
     Place = Tuple[str, int, str]
     Key = Tuple[str, Place]
+    FilePath = Union[str, bytes, os.PathLike[str], os.PathLike[bytes]]
     Function = Callable[..., object]
     Owner = Union[ModuleType, type, None]
 
@@ -57,9 +61,14 @@ IMPORTING = "<frozen importlib"
 """How the name of the file of Python's own import begins."""
 SET_SEED = "set_random_seed"
 """The function of Keras that seeds all generators."""
+FILE = "open"
+"""What a file is called that an earlier run has written."""
+LARGEST = 1 << 24
+"""How many bytes of such a file are read to tell it from another: some weights have more."""
 REPLACES = "_envlock_replaces"
 """The attribute of a function that stands for a watched one: the name of that."""
 _current: List[Makers] = []
+_hooks: List[object] = []
 
 
 class Call:
@@ -96,9 +105,16 @@ class Held:
     """
 
     def __init__(
-        self, calls: Sequence[Sequence[object]] = (), now: Sequence[float] = (0.0, 0.0)
+        self,
+        calls: Sequence[Sequence[object]] = (),
+        now: Sequence[float] = (0.0, 0.0),
+        since: float = 0.0,
     ) -> None:
-        """Take function, file and line of each; `now`: the time of day and the steady clocks, in seconds."""
+        """Take function, file and line of each; `now`: the time of day and the steady clocks, in seconds.
+
+        `since`: when the first of all runs began, in seconds; 0 where that is unknown.
+        """
+        self.since = since
         self.calls = {tuple(call) for call in calls}
         self._wall, self._steady = now
         self._ticks = 0
@@ -141,11 +157,15 @@ class Makers:
         self._undo: List[Tuple[Owner, str, Function]] = []
         self._collector: Optional[int] = None
         """The thread that collects garbage now."""
+        self._began = time.time()
+        self._reading: Set[int] = set()
+        """The threads that read a file to know it again."""
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Watch the calls inside."""
         self.watch_module()
+        _watch_files()
         gc.callbacks.append(self._note_collection)
         _current.append(self)
         try:
@@ -161,6 +181,8 @@ class Makers:
         """Watch the functions of what is imported by now, such as of a module that has just been."""
         watched = {(id(owner), last) for owner, last, _ in self._undo}
         for row in table("makers"):
+            if row["hold"] == "left":  # Python tells of each file that is opened
+                continue
             for name in row["functions"]:
                 owner, last = _find_owner(name)
                 original = getattr(owner, last, None)
@@ -194,6 +216,29 @@ class Makers:
         if number <= CALLS and (number > 1 or len(self._calls) < CALLS):
             self._add(key, _hash_result(call, result))
         return result
+
+    def note_file(self, path: FilePath, flags: object) -> None:
+        """Record that a line reads a file which an earlier run has left."""
+        thread = threading.get_ident()
+        if not self._held.since or thread in self._reading or not isinstance(flags, int):
+            return
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            return
+        # Of the three frames above the user's line one is this, one the hook's.
+        place = self._places.find_caller(3)
+        if place is None or _is_importing(sys._getframe(2), self._places):
+            return
+        self._reading.add(thread)
+        try:
+            found = os.stat(path)
+            if not stat.S_ISREG(found.st_mode):
+                return
+            if self._held.since <= found.st_mtime < self._began:
+                self._add((FILE, place), _hash_file(path, found.st_size))
+        except (OSError, ValueError):
+            return
+        finally:
+            self._reading.discard(thread)
 
     def _yield_futures(self, key: Key, call: Call, *, is_held: bool) -> Iterator[Future[object]]:
         """Yield futures as they end, or in the given order if they are held, and record the number
@@ -290,6 +335,28 @@ def _wrap(original: Function, name: str, how: str) -> Function:
 
     setattr(call_watched, REPLACES, name)
     return call_watched
+
+
+def _watch_files() -> None:
+    """Let Python, from 3.8 on, tell of each file that is opened: once in a process, as no hook can be
+    taken away.
+    """
+    if not _hooks and sys.version_info >= (3, 8):
+        _hooks.append(_hear)
+        sys.addaudithook(_hear)
+
+
+def _hear(event: str, args: Tuple[object, ...]) -> None:
+    # https://docs.python.org/3/library/functions.html#open; a number is a file that is open already
+    if event == "open" and _current and isinstance(args[0], (str, bytes, os.PathLike)):
+        _current[-1].note_file(args[0], args[2])
+
+
+def _hash_file(path: FilePath, size: int) -> Optional[str]:
+    if size > LARGEST:
+        return None
+    with open(path, "rb") as file:
+        return _hash_bytes(file.read())
 
 
 def _is_seeded_by_keras(frame: Optional[FrameType]) -> bool:

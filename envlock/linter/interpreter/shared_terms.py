@@ -185,11 +185,10 @@ def _is_filtered(module: Module, name: ast.Name) -> bool:
     around = module.get_parent(made)
     if not isinstance(around, ast.Assign):
         return False
-    replaced = any(_is_same_name(each, name) for each in around.targets)
     element = made.elt
     if isinstance(element, ast.IfExp):  # a constant in place of None
         element = element.body
-    return replaced and _is_same_name(element, rounds.target)
+    return _is_same_name(around.targets[0], name) and _is_same_name(element, rounds.target)
 
 
 def _has_shapes_asked(module: Module, name: ast.Name) -> bool:
@@ -197,14 +196,13 @@ def _has_shapes_asked(module: Module, name: ast.Name) -> bool:
     loop = module.get_parent(name)
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
         return False
-    uses = [
-        each
-        for statement in loop.body
-        for each in walk(statement)
-        if isinstance(each, ast.Name) and each.id == loop.target.id
-    ]
-    parents = [module.get_parent(each) for each in uses]
-    return all(isinstance(each, ast.Attribute) and each.attr in SHAPES for each in parents)
+    for each in _list_uses(module, loop.target):
+        if not loop.lineno <= each.lineno <= (loop.end_lineno or loop.lineno):
+            continue
+        asked = module.get_parent(each)
+        if not isinstance(asked, ast.Attribute) or asked.attr not in SHAPES:
+            return False
+    return True
 
 
 def _asks_only(module: Module, call: ast.Call) -> bool:

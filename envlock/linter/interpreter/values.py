@@ -166,8 +166,7 @@ class Made(Changeable):
         arguments, keywords: those of the call.
         attributes: those that the program set on it.
         born: when it was made; loops that began later go around its use, not around it.
-        node: the call.
-        source: the file in which it stands.
+        node, source: the call, and its file.
         marks: what else is known.
     """
 
