@@ -333,7 +333,8 @@ class _Search:
         elif isinstance(first.entry, Record):
             found = Found(self._look_up(seen, first.entry))
         known = drop_known_advice(found.known, seen)
-        if threads.blind is not None and known is None and verdict in BY_PYTHON:
+        is_named = known is not None or found.maker is not None
+        if threads.blind is not None and not is_named and verdict in BY_PYTHON:
             verdict = "threads"
         pipelines: tuple[Finding, ...] = ()
         if first.kind == "data":

@@ -97,10 +97,11 @@ def examine(
         found = compare([open_trace(run, name) or () for run in range(len(ends))])
         if found.first is None:
             continue
-        # A thread of a pool runs another sequence whenever the pool gives it other work.
+        # A thread of a pool runs another sequence, or the same with other data, whenever the pool gives it
+        # other work.
         is_pool = any(name in (end.get("pools") or ()) for end in ends)
         is_explained = _is_explained(found.first, is_alone=before is None)
-        if is_explained and not (is_pool and found.first.kind == "sequence"):
+        if is_explained and not (is_pool and found.first.kind in ("sequence", "outside")):
             return ThreadEvidence(name, found, blind=blind)
         if blind is None:
             blind = f"thread {name} did something else in each run"

@@ -26,16 +26,18 @@ Runs = Sequence[list[Record | Value]]
 
 def searched(
     *made: Runs,
-    drawing: bool = False,
+    drawing: str = "",
     reading: bool = False,
+    elsewhere: int = 0,
     function: str = "step",
     datasets: Sequence[object] = (),
     watched: Runs | None = None,
 ) -> tuple[Report, list[str]]:
     """Return the report where these runs are made one after the other, and in which mode each was asked for.
 
-    `drawing`: before anything else a line of each has drawn another number; `reading`: a line of each but the first has
-    read what the one before had left. `datasets`: the pipelines that they read.
+    `drawing`: what a line of each has called before, with another result; `reading`: a line of each but the first has
+    read what the one before had left. `elsewhere`: operations of threads that were not recorded. `datasets`: the
+    pipelines that they read.
     `watched`: the runs of fresh processes whose statements are watched.
     """
     ready, asked = iter(made), []
@@ -56,10 +58,10 @@ def searched(
         compared: list[list[Entry]] = [list(each) for each in runs]
         ends = []
         for number in range(len(runs)):
-            makers = drawn(number, function) if drawing else []
+            makers = drawn(number, function, drawing) if drawing else []
             if reading and number:
                 makers = [{"name": "open", "place": ["train.py", 3, "load"], "calls": [[0, 1, str(number)]]}]
-            ends.append({"end": "finished", "makers": makers})
+            ends.append({"end": "finished", "makers": makers, "elsewhere": elsewhere})
         answers: dict[str, Any] = {"ends": dict(enumerate(ends)), "datasets": datasets}
         return Observed(request, folder, HEADER, compare(compared), answers)
 
@@ -67,8 +69,8 @@ def searched(
     return debug(request, lambda text: None, observer), asked
 
 
-def drawn(number: int, function: str) -> list[dict[str, Any]]:
-    return [{"name": "random.choice", "place": ["train.py", 5, function], "calls": [[0, 1, str(number)]]}]
+def drawn(number: int, function: str, name: str) -> list[dict[str, Any]]:
+    return [{"name": name, "place": ["train.py", 5, function], "calls": [[0, 1, str(number)]]}]
 
 
 def read(restored: int) -> list[Record | Value]:
@@ -372,17 +374,25 @@ def test_where_repeat_finds_another_answer_it_is_said_why() -> None:
 
 def test_a_line_of_the_module_is_not_seen_by_repeat() -> None:
     different: Runs = [read(number) for number in (1, 2, 3)]
-    report, _ = searched(different, [read(1)] * 3, [read(1)] * 3, drawing=True)
+    report, _ = searched(different, [read(1)] * 3, [read(1)] * 3, drawing="random.choice")
     assert ONCE not in report.notes
-    report, _ = searched(different, [read(1)] * 3, [read(1)] * 3, drawing=True, function="<module>")
+    report, _ = searched(different, [read(1)] * 3, [read(1)] * 3, drawing="random.choice", function="<module>")
     assert ONCE in report.notes
+
+
+def test_what_other_threads_did_is_no_verdict_where_the_line_is_known() -> None:
+    different: Runs = [read(number) for number in (1, 2, 3)]
+    report, _ = searched(different, *[[read(1)] * 3] * 3, drawing="time.time", elsewhere=2)
+    assert report.attachments["verdict"] == "outside"
+    report, _ = searched(different, *[different] * 6, elsewhere=2)
+    assert report.attachments["verdict"] == "threads"
 
 
 def test_eager_runs_in_which_python_drew_the_same_by_chance_are_made_once_more() -> None:
     calls: Runs = [[op("Call", 7, [1], [made], name="f")] for made in (2, 3, 2)]
     same: Runs = [[op("Sin", 6, [1], [2])]] * 3
     other: Runs = [[op(kind, 6, [1], [2])] for kind in ("Sin", "Cos", "Sin")]
-    report, asked = searched(calls, same, other, same, same, drawing=True)
+    report, asked = searched(calls, same, other, same, same, drawing="random.choice")
     assert asked == ["graph", "eager", "eager", "eager", "eager"]
     seen = report.attachments
     assert (seen["verdict"], seen["place"]["line"], seen["maker"]["place"]["line"]) == ("sequence", 6, 5)

@@ -72,6 +72,9 @@ def test_a_thread_that_takes_another_branch_is_a_cause_and_a_worker_of_a_pool_is
     assert found.comparison.first.kind == "sequence"
     worker = _examined([{"starts": {"1": 0}, "pools": ["1"]}] * 2, traces)
     assert worker == ThreadEvidence(blind="thread 1 did something else in each run")
+    # Nor is one that gets other data.
+    given = {(run, "1"): [record(0, "Sin", (run,), (run + 5,))] for run in range(2)}
+    assert _examined([{"starts": {"1": 0}, "pools": ["1"]}] * 2, given) == worker
 
 
 def _outside(values: tuple[int, ...]) -> Difference:
