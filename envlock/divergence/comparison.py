@@ -212,11 +212,7 @@ class _Reader:
 
 
 class _Work:
-    """What each run did since the first difference, in any order; what it showed, in its order.
-
-    The hash of a tuple is nearly linear in its items, so that two sums of hashes agree too often; sums of
-    cubes do not.
-    """
+    """What each run did since the first difference, in any order; what it showed, in its order."""
 
     def __init__(self, runs: int) -> None:
         self._sums = [0] * runs
@@ -226,9 +222,9 @@ class _Work:
         for run, entry in enumerate(entries):
             if isinstance(entry, Value):
                 self._shown[run] += 1
-                self._sums[run] += hash((self._shown[run], *describe_work(entry))) ** 3
+                self._sums[run] += weigh((self._shown[run], *describe_work(entry)))
             elif entry is not None:
-                self._sums[run] += hash(describe_work(entry)) ** 3
+                self._sums[run] += weigh(describe_work(entry))
 
     @property
     def is_same(self) -> bool:
@@ -240,6 +236,15 @@ def describe_work(entry: Entry) -> tuple[object, ...]:
     if isinstance(entry, Record):
         return entry.operation.type, entry.operation.place, entry.inputs, entry.outputs
     return entry.name, entry.fingerprint
+
+
+def weigh(work: tuple[object, ...]) -> int:
+    """Return a number whose sum tells what was done in any order.
+
+    The hash of a tuple is nearly linear in its items, so that two sums of hashes agree too often; sums of
+    cubes do not.
+    """
+    return hash(work) ** 3
 
 
 def is_on_variable(record: Record) -> bool:

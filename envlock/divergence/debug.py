@@ -45,10 +45,11 @@ from envlock.divergence.readings import (
     list_shown,
     list_suspects,
     make_level,
+    open_traces,
     read_lines,
     warn_of_pipelines,
 )
-from envlock.divergence.threads import ThreadEvidence
+from envlock.divergence.threads import ThreadEvidence, count_same_work
 from envlock.divergence.trace import Record
 from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.errors import FactError
@@ -69,6 +70,7 @@ ONCE = (
     "with `--fresh` only"
 )
 NOTHING = "nothing was compared: the program ran no TensorFlow operation in its own process, and recorded no value"
+OTHER_WORK = "nothing was compared: all operations ran in threads that the program started, which did something else in each run"
 SHOW = "name the function that trains, as SCRIPT:FUNCTION, or call envlock.record() in it"
 BEYOND = 2
 """How many steps are traced after the one in which the runs first differed."""
@@ -228,10 +230,23 @@ class _Search:
             FactError: they showed nothing by which they could have been compared.
         """
         if not (own.comparison.entries or own.failures):
-            raise FactError(NOTHING, hint=SHOW)
+            own = self._compare_threads(own)
         found = self._make_evidence("identical", own, [make_level(own)])
         found = replace(found, pipelines=warn_of_pipelines(own))
         return replace(found, notes=(*found.notes, *self._compare_kept(own)))
+
+    def _compare_threads(self, own: Observed) -> Observed:
+        """Return the runs of a program that leaves everything to threads of its own, where these did the same.
+
+        Raises:
+            FactError: they did not, or there are none.
+        """
+        count = count_same_work(own.compared_ends, open_traces(own))
+        if count is None:
+            raise FactError(OTHER_WORK, hint=SHOW)
+        if not count:
+            raise FactError(NOTHING, hint=SHOW)
+        return replace(own, comparison=replace(own.comparison, entries=count, steps=1))
 
     def _compare_kept(self, own: Observed) -> list[str]:
         """Return a note where runs differ as `envlock repeat` makes them, without loading the module again."""

@@ -17,6 +17,7 @@ from envlock.divergence.comparison import (
     describe_work,
     is_on_variable,
     number_results,
+    weigh,
 )
 from envlock.divergence.trace import Operation, Place, Record
 
@@ -85,8 +86,7 @@ def examine(
     if any(end.get("elsewhere") for end in ends):
         blind = "operations of more threads ran than were recorded"
     starts: list[Mapping[str, int]] = [end.get("starts") or {} for end in ends]
-    # By whichever threads: a pool gives its work to them in any order.
-    if _has_same_work(starts, open_trace):
+    if count_same_work(ends, open_trace) is not None:
         return ThreadEvidence(blind=blind)
     if len(set(map(frozenset, starts))) > 1:
         reason = "another number of threads ran TensorFlow operations in each run"
@@ -172,15 +172,22 @@ def _find_made(
     return None
 
 
-def _has_same_work(starts: Sequence[Mapping[str, int]], open_trace: OpenTrace) -> bool:
-    """Return whether the threads of each run, taken together, did the same in whatever order."""
-    sums = set()
-    for run, names in enumerate(starts):
-        total = 0
-        for name in names:
-            total += sum(hash(describe_work(entry)) for entry in open_trace(run, name) or ())
-        sums.add(total)
-    return len(sums) == 1
+def count_same_work(ends: Sequence[Mapping[str, Any]], open_trace: OpenTrace) -> int | None:
+    """Return how many entries the threads of each run have, taken together; None where they did not do the same.
+
+    By whichever threads, in whatever order: a pool gives its work to the first that is free.
+    """
+    works = set()
+    for run, end in enumerate(ends):
+        count = total = 0
+        for name in end.get("starts") or {}:
+            for entry in open_trace(run, name) or ():
+                count += 1
+                total += weigh(describe_work(entry))
+        works.add((count, total))
+    if len(works) > 1:
+        return None
+    return works.pop()[0]
 
 
 def _find_race(ends: Sequence[Mapping[str, Any]]) -> Race | None:

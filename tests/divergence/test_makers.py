@@ -14,6 +14,7 @@ import uuid
 import weakref
 from collections.abc import Callable
 from concurrent import futures
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -311,13 +312,13 @@ def test_a_file_that_an_earlier_run_wrote_is_noted_where_it_is_read(tmp_path: Pa
         (tmp_path / "older").read_text()
         (tmp_path / "own").read_text()
         (tmp_path / "left").open("a").close()
-        importlib.util.find_spec("wave").loader.get_data(str(tmp_path / "left"))
+        SourceFileLoader("left", "").get_data(str(tmp_path / "left"))
         os.close(os.open(tmp_path, os.O_RDONLY))
         os.fdopen(os.open(tmp_path / "left", os.O_RDONLY)).close()
-    found = [(each["name"], each["place"][1] - before, each["calls"][0][2]) for each in seen.to_json()]
-    prints = dict(zip([line for _, line, _ in found], [each for *_, each in found], strict=True))
+    noted: list[dict[str, Any]] = seen.to_json()
+    prints = {each["place"][1] - before: each["calls"][0][2] for each in noted}
     # An import reads what it has compiled: line 7.
-    assert [(name, line) for name, line, _ in found] == [("open", 1), ("open", 2), ("open", 3), ("open", 9)]
+    assert ({each["name"] for each in noted}, [*prints]) == ({"open"}, [1, 2, 3, 9])
     assert (prints[1] == prints[2] == prints[9], prints[1] != prints[3], None not in prints.values()) == (True,) * 3
     # Whoever does not know when the first run began knows nothing of earlier ones.
     unknown = Makers(Places(str(Path(__file__).parent)), lambda: 3)

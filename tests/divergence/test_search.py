@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envlock.divergence.comparison import Entry, compare
-from envlock.divergence.debug import KEPT, LEFT, LEFT_AT_THE_END, LEFT_THERE, NOTHING, ONCE, SHOW, debug
+from envlock.divergence.debug import KEPT, LEFT, LEFT_AT_THE_END, LEFT_THERE, NOTHING, ONCE, OTHER_WORK, SHOW, debug
 from envlock.divergence.observed_runs import AGAIN, Observed, Request, RunTimeoutError
 from envlock.divergence.trace import Record, Value
 from envlock.guest.target import Target
@@ -29,6 +29,7 @@ def searched(
     drawing: str = "",
     reading: bool = False,
     elsewhere: int = 0,
+    working: Runs | None = None,
     function: str = "step",
     datasets: Sequence[object] = (),
     watched: Runs | None = None,
@@ -36,8 +37,8 @@ def searched(
     """Return the report where these runs are made one after the other, and in which mode each was asked for.
 
     `drawing`: what a line of each has called before, with another result; `reading`: a line of each but the first has
-    read what the one before had left. `elsewhere`: operations of threads that were not recorded. `datasets`: the
-    pipelines that they read.
+    read what the one before had left. `elsewhere`: operations of threads that were not recorded; `working`: those of
+    one that was. `datasets`: the pipelines that they read.
     `watched`: the runs of fresh processes whose statements are watched.
     """
     ready, asked = iter(made), []
@@ -62,6 +63,9 @@ def searched(
             if reading and number:
                 makers = [{"name": "open", "place": ["train.py", 3, "load"], "calls": [[0, 1, str(number)]]}]
             ends.append({"end": "finished", "makers": makers, "elsewhere": elsewhere})
+            if working is not None:
+                ends[-1]["starts"] = {"1": 0}
+                write(folder / f"{number}.trace.1", working[number])
         answers: dict[str, Any] = {"ends": dict(enumerate(ends)), "datasets": datasets}
         return Observed(request, folder, HEADER, compare(compared), answers)
 
@@ -82,6 +86,16 @@ def test_runs_that_show_nothing_are_not_identical() -> None:
     with pytest.raises(FactError) as caught:
         searched([[], [], []])
     assert (caught.value.message, caught.value.hint) == (NOTHING, SHOW)
+
+
+def test_a_program_that_leaves_everything_to_threads_is_compared_by_their_work() -> None:
+    one, other = op("Sin", 7, [1], [2]), op("Cos", 8, [3], [4])
+    report, _ = searched([[], [], []], working=[[one, other], [other, one], [one, other]])
+    assert (report.match, report.headline.partition(":")[0]) == (True, "identical")
+    assert "identical; 2 entries of 1 step compared" in "\n".join(render(report).splitlines())
+    with pytest.raises(FactError) as caught:
+        searched([[], []], working=[[one, other], [one, one]])
+    assert (caught.value.message, caught.value.hint) == (OTHER_WORK, SHOW)
 
 
 def test_equal_runs_of_a_pipeline_without_an_order_prove_nothing() -> None:
@@ -163,7 +177,7 @@ def test_what_each_run_leaves_at_its_end_is_not_blamed_on_hashes() -> None:
 
 def test_weights_that_the_first_run_did_not_find_are_what_it_left() -> None:
     """Later runs read other weights each, so that equal runs never come, and hashes were blamed."""
-    begins = [op("Cos", 3, [1], [2])]
+    begins: list[Record | Value] = [op("Cos", 3, [1], [2])]
     first: Runs = [begins, read(1), read(2)]
     report, asked = searched(first, [read(3), read(4), read(5)], watched=[])
     seen = report.attachments
