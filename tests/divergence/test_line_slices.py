@@ -252,6 +252,26 @@ def first(found):
     assert {each.name for each in made if each.place.line == line} == {name}
 
 
+@pytest.mark.parametrize("given", ["empty", "functools.partial(empty, 3)"])
+def test_a_function_that_is_called_by_another_name_is_known_by_its_own(
+    given: str, program: Callable[[str], Program]
+) -> None:
+    text = f"""
+import functools
+from numpy import empty
+def step(alloc={given}):
+    rows = alloc() if alloc.__class__ is functools.partial else alloc(3)
+    rows[:] = differs()
+    entry(rows[0])
+"""
+    watched = program(text)
+    run = parse_lines(watched.watch(0))
+    assert run is not None
+    line = next(at for at, each in enumerate(watched.path.read_text().splitlines(), 1) if "rows = alloc" in each)
+    made = [Made(each.place, each.calls) for each in run.events.values() if each.place.line == line]
+    assert [(each.name, each.fix[:14]) for each in made] == [("empty", "Fill the array")]
+
+
 def test_what_is_recorded_at_the_end_is_what_the_program_returned(program: Callable[[str], Program]) -> None:
     made = program("def step():\n    x = differs()\n    y = x\n    return y\n").find(until=5)
     assert made is not None

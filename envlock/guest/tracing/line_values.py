@@ -13,6 +13,7 @@ import ast
 import collections
 import datetime
 import decimal
+import functools
 import json
 import pathlib
 import random
@@ -171,7 +172,7 @@ class _Frame:
         self.file = file
         self.function = code.co_name
         self.statement: Optional[Statement] = None
-        self.reads_set = False
+        self.more: List[str] = []
         self.event = 0
         self.before: Prints = {}
         # A generator or a coroutine leaves within a statement, and goes on in it later.
@@ -316,10 +317,12 @@ class LineValues:
             own.event = self._number
         values = _find_values(statement, frame)
         own.before = self._print_values(values)
-        own.reads_set = False
-        for value in values.values():
-            if isinstance(value, (set, frozenset)):
-                own.reads_set = True
+        # `alloc(9)` is a call of `empty` where the program has given that another name.
+        own.more = list(_list_real_names(statement, frame))
+        # To go through a set that has a name is as to go through one that is made there. Last, as
+        # what is called with it says more.
+        if any(isinstance(value, (set, frozenset)) for value in values.values()):
+            own.more.append("set")
 
     def _leave(self, own: _Frame, frame: FrameType, value: object) -> None:
         """End the statement that returns or yields."""
@@ -352,18 +355,13 @@ class LineValues:
         )
 
     def _add_event(self, own: _Frame, statement: Statement, after: Prints) -> None:
-        calls = list(statement.calls)
-        # To go through a set that has a name is as to go through one that is made there. Last, as
-        # what is called with it says more.
-        if own.reads_set:
-            calls.append("set")
         event: Dict[str, object] = {
             "number": own.event,
             "frame": own.number,
             "parent": own.parent,
             "place": [own.file, statement.line, own.function],
             "header": statement.header,
-            "calls": calls,
+            "calls": [*statement.calls, *own.more],
             "seeds": statement.seeds,
             "before": own.before,
             "after": after,
@@ -394,6 +392,15 @@ def _find_values(statement: Statement, frame: FrameType) -> Dict[str, object]:
         if value is not WITHOUT_VALUE and not isinstance(value, WITHOUT_VALUE):
             found[name] = value
     return found
+
+
+def _list_real_names(statement: Statement, frame: FrameType) -> Iterator[str]:
+    """Yield the names under which functions were defined that a statement calls by other ones."""
+    for name in statement.calls:
+        called = frame.f_locals.get(name, frame.f_globals.get(name))
+        real = getattr(getattr(called, "func", called), "__name__", name)
+        if isinstance(called, (*WITHOUT_VALUE, functools.partial)) and real != name:
+            yield real
 
 
 def hash_any(value: object) -> Optional[str]:
