@@ -224,19 +224,22 @@ class Makers:
             return
         if flags & (os.O_WRONLY | os.O_RDWR):
             return
-        # Of the three frames above the user's line one is this, one the hook's.
+        found = os.stat(path)
+        is_left = self._held.since <= found.st_mtime < self._began
+        if not is_left or not stat.S_ISREG(found.st_mode):
+            return
+        # Between the user's line and this one lies the hook.
         place = self._places.find_caller(3)
         if place is None or _is_importing(sys._getframe(2), self._places):
             return
+        key = FILE, place
+        with self._lock:
+            number = self._counts[key] = self._counts.get(key, 0) + 1
+        if number > CALLS:
+            return
         self._reading.add(thread)
         try:
-            found = os.stat(path)
-            if not stat.S_ISREG(found.st_mode):
-                return
-            if self._held.since <= found.st_mtime < self._began:
-                self._add((FILE, place), _hash_file(path, found.st_size))
-        except (OSError, ValueError):
-            return
+            self._add(key, _hash_file(path, found.st_size))
         finally:
             self._reading.discard(thread)
 
@@ -348,8 +351,12 @@ def _watch_files() -> None:
 
 def _hear(event: str, args: Tuple[object, ...]) -> None:
     # https://docs.python.org/3/library/functions.html#open; a number is a file that is open already
-    if event == "open" and _current and isinstance(args[0], (str, bytes, os.PathLike)):
+    if event != "open" or not _current or not isinstance(args[0], (str, bytes, os.PathLike)):
+        return
+    try:
         _current[-1].note_file(args[0], args[2])
+    except Exception:  # what a hook raises would end the program's own `open`
+        return
 
 
 def _hash_file(path: FilePath, size: int) -> Optional[str]:
