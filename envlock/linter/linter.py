@@ -117,7 +117,7 @@ def _collect_hits(
             found[source.index].append((rule, hit))
     for source, hits in zip(programs.sources.all, found, strict=True):
         for at, (rule, hit) in enumerate(hits):
-            hits[at] = rule, replace(hit, part=parts.find_part(source, hit.node))
+            hits[at] = rule, replace(hit, part=parts.find_part(source, hit.node) or hit.part)
     return found
 
 

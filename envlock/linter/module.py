@@ -421,6 +421,10 @@ def read_literal(node: ast.AST | None) -> object:
     return ...
 
 
+UNSURE = "unsure"
+"""The part of findings that depend on values that are not known."""
+
+
 @dataclass(frozen=True)
 class Hit:
     """What a rule found at a node.
@@ -430,7 +434,8 @@ class Hit:
         message: what was found.
         severity, fix, source: the rule's own where they are None.
         unless_switched: whether it holds only where nothing turns op determinism on.
-        part: the part of the project that the place lies in; known after all programs have run.
+        part: the part of the project that the place lies in, which is known after all programs have
+            run; until then `unsure`, where what it says depends on values that are not known.
     """
 
     node: ast.AST

@@ -8,12 +8,12 @@ from pathlib import PurePath
 
 from envlock.linter.interpreter.programs import Programs
 from envlock.linter.interpreter.source_files import Source
-from envlock.linter.module import Module, walk
+from envlock.linter.module import UNSURE, Module, walk
 from envlock.linter.undefined_names import is_after_error
 
 TESTS = "tests"
 UNCALLED = "uncalled"
-PARTS = ("", TESTS, UNCALLED)
+PARTS = ("", UNSURE, TESTS, UNCALLED)
 """In the order in which a report shows them."""
 TEST_FOLDERS = frozenset({"test", "tests", "testing"})
 LOOK_UPS = frozenset({"eval", "getattr", "globals", "locals", "vars"})

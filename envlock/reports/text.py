@@ -46,7 +46,11 @@ def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
     yield from report.lines()
 
 
-CODE_PARTS = {"tests": "in tests", "uncalled": "in code that nothing here runs"}
+CODE_PARTS = {
+    "unsure": "unless the set holds numbers only",
+    "tests": "in tests",
+    "uncalled": "in code that nothing here runs",
+}
 
 
 def _render_code(report: Report) -> Lines:

@@ -54,8 +54,8 @@ def places(folder: Path, text: str) -> list[tuple[str, int, str]]:
 def test_a_finding_names_the_cell_and_the_line_in_it(tmp_path: Path) -> None:
     salted = "a set is turned into a sequence, which differs from process to process"
     assert places(tmp_path, notebook(CELLS)) == [
-        ("ENV304", 1, f"cell 5: {salted} for strings and for objects hashed by address"),
         ("ENV205", 3, "cell 8: numpy.random.rand draws from numpy's global generator, which nothing seeds"),
+        ("ENV304", 1, f"cell 5: {salted} for strings and for objects hashed by address"),
     ]
 
 

@@ -49,6 +49,22 @@ def test_what_nothing_calls_and_tests_come_last(folder: Path) -> None:
     ]
 
 
+def test_a_set_of_which_nothing_is_known_comes_after_what_is_certain(folder: Path) -> None:
+    """Of 42 sets that readers judged in five rounds, none was seen to hold texts, and 10 decided anything."""
+    known = {
+        "set(open('a').read().split())": "",
+        "set(line.strip() for line in open('a'))": "",
+        "{'a', 'b', name}": "",
+        "set((name, 'a') for name in names)": "",
+        "set(object() for _ in range(3))": "unsure",
+        "set(names)": "unsure",
+        "set(json.load(open('a')))": "unsure",
+    }
+    code = "import json\nimport numpy as np\n\nfrom given import name, names\n\nnp.save('x', list({}))\n"
+    found = {each: find_parts(folder, {"a.py": code.format(each)}) for each in known}
+    assert found == {each: [("a.py", 6, part)] for each, part in known.items()}
+
+
 @pytest.mark.parametrize(
     ("file", "text"), [("setup.py", "import setuptools\n"), ("pyproject.toml", "[project]\nname = 'data'\n")]
 )

@@ -40,6 +40,7 @@ class Ledger:
         hits: findings that do not depend on what comes later.
         seedings: the calls that seed, by place.
         noisy: operations that are noisy, by place; with whether only their gradients are.
+        salted: sets that are seen to hold texts or objects, and so have another order in each process.
         reduced: hashes of which a number in a range was made.
         seeded_later: generators that are seeded after they are made, or never used.
         compiled: where Keras models are compiled before anything is seeded, with the file.
@@ -57,6 +58,7 @@ class Ledger:
     hits: dict[tuple[str, ast.AST, str], tuple[Source, Hit]] = field(default_factory=dict)
     seedings: dict[ast.AST, tuple[Source, Seeding]] = field(default_factory=dict)
     noisy: dict[ast.AST, tuple[Source, Hit, bool]] = field(default_factory=dict)
+    salted: set[Chance] = field(default_factory=set)
     reduced: set[Chance] = field(default_factory=set)
     seeded_later: set[ast.AST] = field(default_factory=set)
     compiled: dict[ast.AST, Source] = field(default_factory=dict)

@@ -44,7 +44,12 @@ from envlock.linter.names import (
 
 PARALLEL = {"map": 1, "interleave": 3, "map_and_batch": 2, "map_with_legacy_function": 1}
 """Methods that run a function on each element, and the position of `num_parallel_calls`."""
-TEXT_METHODS = ("decode", "encode", "format", "join", "lower", "read_text", "strip")
+TEXT_METHODS = (
+    *("decode", "encode", "format", "join", "lower", "lstrip", "read_text", "readline", "rstrip"),
+    *("strip", "title", "upper"),
+)
+SPLITTING_METHODS = ("readlines", "rsplit", "split", "splitlines")
+"""Methods of texts and files that return a list of texts."""
 SHUFFLED = "the dataset is shuffled without a seed"
 STEPS = ("apply_gradients", "apply", "minimize", "assign", "assign_add", "assign_sub")
 SERIAL = "op determinism runs this serially, which is repeatable but can be slow"
@@ -134,6 +139,9 @@ class Methods(Trainings):
         kind = ""
         if name in TEXT_METHODS:
             kind = "text"
+        if name in SPLITTING_METHODS and owner.kind not in ("tensor", "number"):
+            text = Value(self.get_element(Value(taints)).taints, "text")
+            return self.make_sequence(None, text).add_taints(taints)
         if owner.kind in ("tensor", "number") and not kind:
             kind = owner.kind
         return Value(taints, kind)

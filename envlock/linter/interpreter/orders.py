@@ -11,8 +11,10 @@ from envlock.linter.interpreter.chances import Chances
 from envlock.linter.interpreter.run_state import Loop
 from envlock.linter.interpreter.values import (
     CLEAN,
+    Class,
     Constant,
     Either,
+    Function,
     Instance,
     Made,
     Sequence,
@@ -85,6 +87,8 @@ class Orders(Chances):
         if not isinstance(value, Sequence) or value.form != "set" or self.is_stable(value):
             return value
         chance = self.add_chance("ENV304", "order", "set", node)
+        if any(self.is_salted(each) for each in options(value.element)):
+            self.ledger.salted.add(chance)
         # A copy: the set itself is still one, and may be sorted or asked for its length later.
         copy = value.copy_as("iterator", value.born)
         copy.items = None
@@ -100,6 +104,15 @@ class Orders(Chances):
         # A None among numbers is mostly what stood there before them.
         numbers = [each for each in options(value.element) if not self.is_written_none(each)]
         return bool(numbers) and all(self.is_whole(each) for each in numbers)
+
+    def is_salted(self, value: Value) -> bool:
+        """Return whether a value is seen to be a text, or something that is hashed by its address."""
+        if isinstance(value, Sequence):
+            items = options(value.element) if value.items is None else value.items
+            return any(self.is_salted(part) for each in items for part in options(each))
+        if isinstance(value, Constant):
+            return isinstance(value.value, str | bytes)
+        return value.kind == "text" or isinstance(value, Instance | Made | Function | Class)
 
     def is_whole(self, value: Value) -> bool:
         """Return whether a value is a number, or a tuple of numbers.

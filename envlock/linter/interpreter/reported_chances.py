@@ -12,7 +12,7 @@ from envlock.linter.interpreter.chances import DEFAULT_OFF, OPTIONAL
 from envlock.linter.interpreter.programs import Programs
 from envlock.linter.interpreter.source_files import Source, describe_more
 from envlock.linter.interpreter.values import Chance
-from envlock.linter.module import Hit
+from envlock.linter.module import UNSURE, Hit
 from envlock.linter.names import DATA, NUMPY_OWN, NUMPY_RESEEDERS, OWN_GENERATORS
 
 WRITERS = ("write", "writelines", "writerow", "dump", "to_csv", "savetxt")
@@ -229,8 +229,12 @@ class Findings:
             message = "several workers fill this queue, in the order in which they finish"
         if chance.rule == "ENV304" and isinstance(chance.node, ast.Call):
             message = f"a set is turned into a sequence{SALTED}"
+        part = ""
+        if chance.rule == "ENV304" and chance not in self.ledger.salted:
+            part = UNSURE
         if message is not None:
-            yield from self.filter_by_data(chance.source, chance.rule, Hit(chance.node, message))
+            hit = Hit(chance.node, message, part=part)
+            yield from self.filter_by_data(chance.source, chance.rule, hit)
 
     def filter_by_data(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
         """Yield a finding where data is handled: by the file, by its programs, or by a project for
