@@ -449,6 +449,10 @@ class Chances(Base):
     def make_environment(self, name: str, call: Call) -> Value:
         """Return an environment for reinforcement learning."""
         made = self.make(name, call.node, "environment")
+        # https://github.com/google-deepmind/dm_control/blob/main/dm_control/suite/__init__.py: `task_kwargs` has
+        # the seed, as `random`.
+        if name == "dm_control.suite.load" and call.get("task_kwargs", 2) is not None:
+            return made
         self.ledger.environments[call.node].append((self.source, made, self.in_entry))
         return made
 
