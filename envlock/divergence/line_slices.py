@@ -249,6 +249,7 @@ class _Slice:
         written = self._find_all(RunLines.find_written, events, name)
         if written is not None and _differs_after(written, name):
             return self.explain(written)
+        parents = None
         if written is None:
             # A parameter: the call passes it.
             parents = self._find_parents(events)
@@ -257,6 +258,9 @@ class _Slice:
         changed = self._find_all(RunLines.find_changed, events, name)
         if changed is not None and len({event.place for event in changed}) == 1:
             return _name_made(changed)
+        # `fit(split(rows))`: another call of that statement made it.
+        if parents is not None:
+            return self.explain(parents)
         return None
 
     def _explain_draw(self, events: Sequence[Event], name: str) -> Made | None:

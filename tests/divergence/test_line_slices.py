@@ -172,6 +172,19 @@ def step():
     x = load()
     entry(x)
 """,
+    "argument that the same statement makes": """
+def split(rows):
+    keys = [differs() for _ in rows]  # here
+    for number in (0, 1):
+        yield keys[number], number
+def fit(train, test):
+    random.random()
+    entry(train)
+    return 1
+def step():
+    random.seed(0)
+    return [fit(train, test) for train, test in split([1, 2])]
+""",
     "coroutine": """
 import asyncio
 async def collect():
