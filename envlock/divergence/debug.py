@@ -33,6 +33,7 @@ from envlock.divergence.observed_runs import (
 from envlock.divergence.readings import (
     add_text,
     check_pipelines,
+    describe_branches,
     describe_idle,
     describe_other_workers,
     describe_passing,
@@ -569,9 +570,7 @@ class _Search:
             notes.append(
                 "the first run ran other operations, as it initialized the process, and is left out"
             )
-        passing = describe_passing(seen.comparison)
-        if passing:
-            notes.append(passing)
+        notes += filter(None, [describe_branches(seen), describe_passing(seen.comparison)])
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
             notes.append("operations of further threads were not compared")
         if seen.comparison.first is None and examine_threads(seen).race is not None:

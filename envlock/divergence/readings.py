@@ -68,6 +68,28 @@ def describe_passing(comparison: Comparison) -> str:
     )
 
 
+def describe_branches(seen: Observed) -> str:
+    """Return what each run went on with where they ran other operations; empty where they did not."""
+    first = seen.comparison.first
+    if first is None or first.kind != "sequence":
+        return ""
+    runs: dict[str, list[str]] = {}
+    for number, entry in zip(seen.compared_runs, first.entries, strict=True):
+        what = "nothing"
+        if isinstance(entry, Record):
+            what = entry.title
+            if entry.place is not None:
+                what += f" at {entry.place.file}:{entry.place.line}"
+        elif entry is not None:
+            what = entry.name
+        runs.setdefault(clean(what), []).append(str(number + 1))
+    parts = []
+    for what, numbers in runs.items():
+        word = "run" if len(numbers) == 1 else "runs"
+        parts.append(f"{word} {', '.join(numbers)} went on with {what}")
+    return "; ".join(parts)
+
+
 def list_shown(entries: Iterable[Entry]) -> list[tuple[str, int | None]]:
     """Return the values that a run showed of itself, by name and fingerprint, in their order."""
     values = [entry for entry in entries if isinstance(entry, Value)]

@@ -183,6 +183,8 @@ def test_weights_that_the_first_run_did_not_find_are_what_it_left() -> None:
     seen = report.attachments
     assert asked == ["graph", "graph again"]
     assert (seen["verdict"], seen["maker"], seen["because"]) == ("sequence", None, [LEFT_THERE])
+    went_on = "run 1 went on with Cos it at train.py:3; runs 2, 3 went on with Sin it at train.py:7"
+    assert list(report.notes) == [went_on]
     assert seen["known"]["row"] == "left-by-an-earlier-run"
     # Who takes the first run's way again took it by chance.
     report, _ = searched(first, [begins, read(4), read(5)], *[[read(2)] * 3] * 8, watched=[read(1), begins, read(2)])
