@@ -74,7 +74,7 @@ def describe_branches(seen: Observed) -> str:
     if first is None or first.kind != "sequence":
         return ""
     runs: dict[str, list[str]] = {}
-    for number, entry in zip(seen.compared_runs, first.entries, strict=True):
+    for number, entry in zip(seen.compared_runs, first.entries, strict=False):
         what = "nothing"
         if isinstance(entry, Record):
             what = entry.title
