@@ -22,7 +22,7 @@ from envlock.guest.tracing.line_values import LineValues, hash_any, read_stateme
 from envlock.guest.tracing.source_lines import Places
 
 RUNS = 3
-HEAD = "import random, threading, queue\nimport numpy as np\nfrom drawn import differs, entry\n"
+HEAD = "import random, threading, queue, types\nimport numpy as np\nfrom drawn import differs, entry\n"
 """`differs()` gives another number in each run; `entry(value)` is where the runs differ."""
 
 
@@ -231,12 +231,13 @@ def test_what_draws_from_a_generator_that_nothing_seeds_is_named(program: Callab
     [
         ("for box in boxes:\n        last = box", "set"),
         ("last = list(boxes)[0]", "set"),
+        ("for box in shelf.boxes:\n        last = box", "set"),
         ("last = first(boxes)", "first"),
         ("last = [box.number for box in {b for b in boxes}][0]", "set"),
         ("last = ' '.join('a b'.split())", "the statement"),
         ("last = list(ordered)[0]", "the statement"),
     ],
-    ids=["loop", "list", "call", "comprehension", "text", "not of a set"],
+    ids=["loop", "list", "attribute", "call", "comprehension", "text", "not of a set"],
 )
 def test_the_order_of_a_set_that_has_a_name_is_called_a_set(
     statement: str, name: str, program: Callable[[str], Program]
@@ -253,6 +254,7 @@ def step():
     ordered = [1, 2]
     for number in (1, 2, 3):
         boxes.add(Box(number))
+    shelf = types.SimpleNamespace(boxes=boxes)
     {statement}
     entry(last)
 def first(found):
@@ -313,6 +315,18 @@ def test_the_call_that_says_most_has_a_remedy() -> None:
     assert len(names) == len(set(names))
 
 
+class Variable:
+    """As TensorFlow's: known by its number, or by that of the variable that a reference to it holds."""
+
+    __module__ = "tensorflow.python"
+
+    def __init__(self, held: object) -> None:
+        if isinstance(held, Variable):
+            self._wrapped = held
+        else:
+            self._unique_id = held
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -326,6 +340,8 @@ def test_the_call_that_says_most_has_a_remedy() -> None:
         (np.random.RandomState(1), np.random.RandomState(2)),
         (np.array([1, "a"], object), np.array([1, "b"], object)),
         (Path("a"), Path("b")),
+        (Variable("w_1"), Variable("w_2")),
+        (Variable(Variable("w_1")), Variable(Variable("w_2"))),
     ],
     ids=lambda value: type(value).__name__,
 )

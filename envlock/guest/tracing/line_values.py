@@ -85,10 +85,13 @@ class Statement:
         self.header = header
         names: Dict[str, None] = {}
         self.calls: List[str] = []
+        self.attributes: List[Tuple[str, str]] = []
         for part in parts:
             for each in ast.walk(part):
                 if isinstance(each, ast.Name):
                     names[each.id] = None
+                elif isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
+                    self.attributes.append((each.value.id, each.attr))
                 elif isinstance(each, ast.Call):
                     called = _format_name(each.func)
                     if called:
@@ -321,7 +324,10 @@ class LineValues:
         own.more = list(_list_real_names(statement, frame))
         # To go through a set that has a name is as to go through one that is made there. Last, as
         # what is called with it says more.
-        if any(isinstance(value, (set, frozenset)) for value in values.values()):
+        read = list(values.values())
+        for name, attribute in statement.attributes:
+            read.append(getattr(values.get(name), "__dict__", {}).get(attribute))
+        if any(isinstance(value, (set, frozenset)) for value in read):
             own.more.append("set")
 
     def _leave(self, own: _Frame, frame: FrameType, value: object) -> None:
@@ -456,7 +462,9 @@ class _Printer:
         elif package == "numpy":
             self._add_of_numpy(value, depth)
         elif package in FOREIGN or package in AT_WORK:
-            return
+            # Which variable it is, not what it holds: to read that is an operation of its own.
+            variable = getattr(value, "_wrapped", value)
+            self._say(str(getattr(variable, "_unique_id", "")))
         elif isinstance(value, collections.deque):
             self.add(list(value), depth)
         elif isinstance(value, random.Random):
