@@ -150,6 +150,33 @@ def test_what_another_file_goes_on_with_is_reported_where_it_stands(
     assert found == {"tape": {"a.py": ["ENV202"]}, "dataset": {"a.py": ["ENV203"]}}
 
 
+def test_what_a_program_seeds_in_its_graph_holds_for_a_model_that_it_loads_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = "import tensorflow.compat.v1 as tf\n\n\ndef build(x):\n    return tf.layers.dense(x, 3)\n"
+    program = """
+import importlib, sys
+import tensorflow.compat.v1 as tf
+
+network = importlib.import_module(sys.argv[1])
+with tf.Graph().as_default():
+    {}
+    step = tf.train.AdamOptimizer().minimize(network.build(tf.ones([1, 2])))
+    with tf.Session() as session:
+        session.run(step)
+"""
+    seeded, unseeded = program.format("tf.set_random_seed(7)"), program.format("pass")
+    found = {
+        name: "ENV204" in rules(tmp_path, monkeypatch, {"models/net.py": model, **files}).get("models/net.py", [])
+        for name, files in {
+            "seeded": {"train.py": seeded, "other.py": ""},
+            "one of two": {"train.py": seeded, "other.py": unseeded},
+            "in another graph": {"train.py": seeded + unseeded, "other.py": ""},
+        }.items()
+    }
+    assert found == {"seeded": False, "one of two": True, "in another graph": True}
+
+
 def test_a_file_named_as_a_library_hides_it_only_outside_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,10 @@ class Programs(Statements):
             if function.node not in self.visited:
                 self.call_entry(function, source)
         self.run_main(source)
+        # What other files draw for this program, they draw in its graphs.
+        seeds = [seed for seed in self.graph_seeds[source] if seed is not None]
+        if seeds and len(seeds) == len(self.graph_seeds[source]):
+            self.state.seeded.setdefault("tf", seeds[0])
         self.ends[source] = self.state
         if self.trained:
             self.trained_in.add(source)

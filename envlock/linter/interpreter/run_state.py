@@ -207,6 +207,8 @@ class Base:
         self.trained = False  # whether this program has trained so far
         self.devices: list[Made] = []  # those of `with tf.device(...)` around
         self.drawn_by: defaultdict[Source, set[str]] = defaultdict(set)  # without a seed
+        # The seed of each graph of TensorFlow 1 that a program made the default one.
+        self.graph_seeds: defaultdict[Source, list[Seed | None]] = defaultdict(list)
         self.drawn_environments: set[ast.AST] = set()
         self.known_flags: dict[Source, dict[str, Value]] = {}
         self.built = False  # whether any program has made weights of Keras

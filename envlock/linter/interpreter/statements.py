@@ -431,8 +431,11 @@ class Statements(Branches):
         if "seeded" in graph.marks:
             self.state.seeded["tf"] = graph.node, self.source
         ends = self.run_body(body)
-        if self.state.seeded.pop("tf", None) is not None:
+        seed = self.state.seeded.pop("tf", None)
+        if seed is not None:
             graph.marks.add("seeded")
+        if self.program is not None and not self.in_entry:
+            self.graph_seeds[self.program].append(seed)
         if outside is not None:
             self.state.seeded["tf"] = outside
         return ends
