@@ -462,9 +462,11 @@ class _Printer:
         elif package == "numpy":
             self._add_of_numpy(value, depth)
         elif package in FOREIGN or package in AT_WORK:
-            # Which variable it is, not what it holds: to read that is an operation of its own.
+            # The shape of a variable, not what it holds: to read that is an operation of its own. Its
+            # number goes on from run to run of a process.
             variable = getattr(value, "_wrapped", value)
-            self._say(str(getattr(variable, "_unique_id", "")))
+            if hasattr(variable, "_unique_id"):
+                self._say(str(getattr(variable, "shape", "")))
         elif isinstance(value, collections.deque):
             self.add(list(value), depth)
         elif isinstance(value, random.Random):
