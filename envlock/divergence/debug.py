@@ -349,7 +349,7 @@ class _Search:
         elif isinstance(first.entry, Record):
             found = Found(self._look_up(seen, first.entry))
         known = drop_known_advice(found.known, seen)
-        is_named = known is not None or found.maker is not None
+        is_named = known is not None or (found.maker is not None and found.maker.is_shown)
         if threads.blind is not None and not is_named and verdict in BY_PYTHON:
             verdict = "threads"
         pipelines: tuple[Finding, ...] = ()
@@ -479,9 +479,8 @@ class _Search:
         return Found(known)
 
     def _find_left(self, seen: Observed, first: Difference) -> str | None:
-        """Return by what it shows that the first run left what the others found; None where it did not.
-
-        The first run alone was different, and none is there when all are repeated.
+        """Return the sentence that says how it shows that the first run left what the others found; None where
+        it does not: the first run alone must have been different, and none be so when all are repeated.
         """
         if not self.processes or len(set(first.groups[1:])) > 1 or first.kind == "data":
             return None
@@ -490,6 +489,10 @@ class _Search:
         if first.kind != "sequence":
             request = replace(request, steps=self._count_steps(first))
         again = self._repeat(request)
+        # Runs that fail, or end before they come there, are no evidence.
+        compared = again.comparison.entries
+        if again.failures or not compared or compared < first.index:
+            return None
         if again.comparison.first is None:
             return LEFT
         # What each run leaves for the next, such as weights, makes a difference of its own: further on, or
@@ -497,7 +500,7 @@ class _Search:
         later = compare(
             [read_until_damage(path) for path in (*seen.traces[1:], *again.traces)]
         ).first
-        if again.failures or later is None or later.index < first.index:
+        if later is None or later.index < first.index:
             return None
         if later.index == first.index and (first.kind != "sequence" or later.kind == "sequence"):
             return None

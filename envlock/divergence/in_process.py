@@ -96,8 +96,8 @@ def _observe(
                 )
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
-                    held = Held(request.held, request.now, request.since)
-                    makers = Makers(places, entries, held)
+                    held = Held(request.held, request.now)
+                    makers = Makers(places, entries, held, request.since)
                     with (
                         makers.watch(),
                         seed_setting.watch_seeding(entries) as calls,

@@ -299,7 +299,7 @@ def test_a_line_that_only_some_runs_come_to_is_a_candidate() -> None:
 
 def test_a_file_that_an_earlier_run_wrote_is_noted_where_it_is_read(tmp_path: Path) -> None:
     since = time.time() - 100
-    seen = Makers(Places(str(Path(__file__).parent)), lambda: 3, Held((), (NOW, NOW), since))
+    seen = Makers(Places(str(Path(__file__).parent)), lambda: 3, since=since)
     ages = {"left": since + 1, "other": since + 2, "older": since - 1, "own": time.time() + 1}
     for name, when in ages.items():
         (tmp_path / name).write_text(name)

@@ -175,6 +175,11 @@ def test_what_each_run_leaves_at_its_end_is_not_blamed_on_hashes() -> None:
     assert LEFT_AT_THE_END not in report.attachments["because"]
 
 
+def test_repeated_runs_that_show_nothing_are_no_evidence_of_what_was_left() -> None:
+    report, _ = searched([read(1), read(2), read(2)], [[], [], []], *[[read(2)] * 3] * 2)
+    assert LEFT not in report.attachments["because"]
+
+
 def test_weights_that_the_first_run_did_not_find_are_what_it_left() -> None:
     """Later runs read other weights each, so that equal runs never come, and hashes were blamed."""
     begins: list[Record | Value] = [op("Cos", 3, [1], [2])]

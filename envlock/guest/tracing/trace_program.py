@@ -231,8 +231,8 @@ class Runs:
             return tracers[0]
 
         with ExitStack() as stack:
-            held = Held(asked["held"], asked["now"], asked["since"])
-            makers = Makers(self.places, count_entries, held)
+            held = Held(asked["held"], asked["now"])
+            makers = Makers(self.places, count_entries, held, asked["since"])
             stack.enter_context(makers.watch())
             # Outermost, as it looks at who calls `random.seed`.
             calls = stack.enter_context(seed_setting.watch_seeding(count_entries))

@@ -62,9 +62,9 @@ IMPORTING = "<frozen importlib"
 SET_SEED = "set_random_seed"
 """The function of Keras that seeds all generators."""
 FILE = "open"
-"""What a file is called that an earlier run has written."""
+"""The name of the recorded call where a line reads a file that an earlier run wrote."""
 LARGEST = 1 << 24
-"""How many bytes of such a file are read to tell it from another: some weights have more."""
+"""The most bytes of such a file that are hashed: a larger one, such as big weights, has no fingerprint."""
 REPLACES = "_envlock_replaces"
 """The attribute of a function that stands for a watched one: the name of that."""
 _current: List[Makers] = []
@@ -105,16 +105,9 @@ class Held:
     """
 
     def __init__(
-        self,
-        calls: Sequence[Sequence[object]] = (),
-        now: Sequence[float] = (0.0, 0.0),
-        since: float = 0.0,
+        self, calls: Sequence[Sequence[object]] = (), now: Sequence[float] = (0.0, 0.0)
     ) -> None:
-        """Take function, file and line of each; `now`: the time of day and the steady clocks, in seconds.
-
-        `since`: when the first of all runs began, in seconds; 0 where that is unknown.
-        """
-        self.since = since
+        """Take function, file and line of each; `now`: the time of day and the steady clocks, in seconds."""
         self.calls = {tuple(call) for call in calls}
         self._wall, self._steady = now
         self._ticks = 0
@@ -139,13 +132,19 @@ class Makers:
     """The calls of one run."""
 
     def __init__(
-        self, places: Places, entries: Callable[[], int], held: Optional[Held] = None
+        self,
+        places: Places,
+        entries: Callable[[], int],
+        held: Optional[Held] = None,
+        since: float = 0.0,
     ) -> None:
         """Begin without calls.
 
         `entries` tells how many entries the run's own trace has; `held`: which calls give the same
-        in every run.
+        in every run; `since`: when the first of all runs began, in seconds, or 0 where that is
+        unknown.
         """
+        self._since = since
         self._places = places
         self._entries = entries
         self._held = held or Held()
@@ -220,12 +219,12 @@ class Makers:
     def note_file(self, path: FilePath, flags: object) -> None:
         """Record that a line reads a file which an earlier run has left."""
         thread = threading.get_ident()
-        if not self._held.since or thread in self._reading or not isinstance(flags, int):
+        if not self._since or thread in self._reading or not isinstance(flags, int):
             return
         if flags & (os.O_WRONLY | os.O_RDWR):
             return
         found = os.stat(path)
-        is_left = self._held.since <= found.st_mtime < self._began
+        is_left = self._since <= found.st_mtime < self._began
         if not is_left or not stat.S_ISREG(found.st_mode):
             return
         # Between the user's line and this one lies the hook.
