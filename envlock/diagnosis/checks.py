@@ -53,7 +53,7 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         "a GPU for which TensorFlow has no machine code, or none at all",
     ),
     "gpus-unused": (gpu_checks.check_unused, "GPUs beside a TensorFlow without CUDA"),
-    "gpus-none": (gpu_checks.check_visible, "a driver of which CUDA gets no GPU"),
+    "gpus-none": (gpu_checks.check_visible, "a loaded driver without a GPU that CUDA sees"),
     "gpu-memory": (gpu_checks.check_memory, "a GPU whose memory had uncorrectable errors"),
     "gpus-mixed": (gpu_checks.check_models, "GPUs of several models"),
     "library-missing": (

@@ -197,21 +197,25 @@ def check_unused(environment: Environment) -> Iterator[Finding]:
 
 
 def check_visible(environment: Environment) -> Iterator[Finding]:
-    """Yield that CUDA has no GPU although a driver answers, unless a variable hides all of them."""
+    """Yield that CUDA sees no GPU although a driver is loaded, unless a variable hides all of them."""
     driver = environment.get("gpu.driver_version")
-    if environment.get("gpu.visible.count") != 0 or not environment.get("tensorflow.cuda_build"):
+    if not isinstance(driver, str) or environment.get("gpu.visible.count") != 0:
         return
-    wanted = environment.variables.get("CUDA_VISIBLE_DEVICES")
+    if not environment.get("tensorflow.cuda_build"):
+        return
+    if "CUDA_VISIBLE_DEVICES" not in environment.variables:  # its value is not known
+        return
+    wanted = environment.variables["CUDA_VISIBLE_DEVICES"]
     selection = parse(wanted)
     if selection.ids == [] or selection.ordinals == []:
         return
-    evidence = f"driver {driver} answers, and CUDA has no GPU"
+    evidence = f"driver {driver} is loaded, but CUDA sees no GPU"
     fix = (
         "`nvidia-smi -L` lists the GPUs: one in MIG mode needs slices (`nvidia-smi mig -cgi PROFILE -C`), "
         "and a container needs --gpus"
     )
     if wanted is not None:
-        evidence += f": CUDA_VISIBLE_DEVICES={wanted!r} names none that is there"
+        evidence += f": CUDA_VISIBLE_DEVICES={wanted!r} names no GPU of this machine"
         fix = "let CUDA_VISIBLE_DEVICES name a GPU or slice of `nvidia-smi -L`, or unset it"
     why = "Everything runs on the CPU: slowly, and with other bits than on a GPU."
     source = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +287,8 @@ def test_the_libcuda_of_the_driver_itself_has_the_note_too() -> None:
 def test_gpus_that_a_variable_hides_are_meant_so(value: str) -> None:
     hidden = changed(GPU, ("gpu.devices", {}), ("gpu.visible", {"count": 0}), CUDA_VISIBLE_DEVICES=value)
     assert diagnose(hidden) == []
+    others = {name: each for name, each in hidden.variables.items() if name != "CUDA_VISIBLE_DEVICES"}
+    assert diagnose(replace(hidden, variables=others)) == []
 
 
 def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
