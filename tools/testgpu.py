@@ -136,7 +136,7 @@ class Bench:
 def main() -> None:
     """Measure, and write the file."""
     asked = _arguments()
-    _name_wheels(asked.python)
+    _add_wheel_folders(asked.python)
     bench = Bench(
         asked.python, stand_in=asked.stand_in is not None, quick=asked.quick, jobs=asked.jobs
     )
@@ -224,7 +224,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _name_wheels(python: Path) -> None:
+def _add_wheel_folders(python: Path) -> None:
     """Let the loader find the libraries of the nvidia-* wheels.
 
     TensorFlow 2.21.0 finds all but cuSOLVER by itself, and without it registers no GPU: `envlock doctor` says so, and

@@ -140,6 +140,7 @@ class Methods(Trainings):
         if name in TEXT_METHODS:
             kind = "text"
         if name in SPLITTING_METHODS and owner.kind not in ("tensor", "number"):
+            # Each part carries what the whole was drawn or picked by.
             text = Value(self.get_element(Value(taints)).taints, "text")
             return self.make_sequence(None, text).add_taints(taints)
         if owner.kind in ("tensor", "number") and not kind:
