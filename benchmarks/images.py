@@ -3,9 +3,10 @@
     python benchmarks/images.py BASE [--packages 'tensorflow-cpu==2.21.0 six==1.16.0'] [--then six==1.17.0]
 
 Needs Docker with BuildKit, whose builds reach a package index by the host's network, and BASE, an image with the
-Python that runs this, its venv module and pip. Each of the three is built from nothing and then, as on the day after,
-with one other version of a package. Printed are seconds, MB received from the network, layers and MB above the base,
-and MB of layers that the second image does not share with the first: what is pushed and pulled.
+Python that runs this, its venv module and pip. Each of the three is built from nothing, again without a change, with one
+more line in the program, and with one other version of a package. Printed are seconds, MB received from the network,
+layers and MB above the base, and MB of layers that an image does not share with the one before: what is pushed and
+pulled, unpacked.
 
 cog itself is not run. Its Dockerfile is what its generator writes for a CPU model with python_requirements
 (https://github.com/replicate/cog/blob/6110c912/pkg/dockerfile/standard_generator.go), without tini, weights and the line
@@ -30,10 +31,14 @@ MB = 1_000_000
 
 HAND = """\
 FROM {base}
-COPY requirements.txt .
-RUN python3 -m venv /opt/venv && /opt/venv/bin/pip install --no-cache-dir -r requirements.txt
+ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy
+RUN --mount=type=cache,target=/root/.cache/pip python3 -m venv /opt/uv && /opt/uv/bin/pip install uv
+WORKDIR /app
+RUN --mount=type=cache,target=/root/.cache/uv --mount=type=bind,source=requirements.txt,target=requirements.txt \\
+    /opt/uv/bin/uv venv /opt/venv && /opt/uv/bin/uv pip install --python /opt/venv -r requirements.txt
 ENV PATH="/opt/venv/bin:$PATH"
 COPY train.py .
+CMD ["python", "train.py"]
 """
 COG = """\
 FROM {base}
@@ -50,6 +55,14 @@ WORKDIR /src
 EXPOSE 5000
 CMD ["python", "-m", "cog.server.http"]
 COPY . /src
+"""
+
+
+SETTINGS = """\
+[tool.envlock.container]
+copy = ["train.py"]
+workdir = "/app"
+command = ["python", "train.py"]
 """
 
 
@@ -76,28 +89,35 @@ def main() -> None:
         python = folder / "env" / "bin" / "python"
         run([sys.executable, "-m", "venv", folder / "env"], folder)
         run([python, "-m", "pip", "install", "--quiet", *given.packages.split()], folder)
-        (folder / "train.py").write_text("import tensorflow\n", encoding="utf-8")
-        first = build_all(folder, python, given.base)
+        program = folder / "train.py"
+        program.write_text("import tensorflow\n", encoding="utf-8")
+        (folder / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
+        rounds = {"first": build_all(folder, python, given.base)}
+        rounds["unchanged"] = build_all(folder, python, given.base)
+        program.write_text("import tensorflow\nprint(1)\n", encoding="utf-8")
+        rounds["one line"] = build_all(folder, python, given.base)
         run([python, "-m", "pip", "install", "--quiet", given.then], folder)
-        second = build_all(folder, python, given.base)
-    base = list_layers(given.base)
+        rounds["one package"] = build_all(folder, python, given.base)
+    print_table(rounds, list_layers(given.base))
+
+
+def print_table(rounds: dict[str, dict[str, Built]], base: dict[str, int]) -> None:
+    """Print a row for each image in each round."""
     print(
-        "| image | build, s | received, MB | layers | MB | next day, s | received, MB | new layers, MB |"
+        "| image | round | build, s | received, MB | layers | MB above the base | new layers, MB |"
     )
-    print("|---|--:|--:|--:|--:|--:|--:|--:|")
-    for kind, one in first.items():
-        other = second[kind]
-        own = {digest: size for digest, size in one.layers.items() if digest not in base}
-        new = sum(size for digest, size in other.layers.items() if digest not in one.layers)
-        cells = [
-            kind,
-            f"{one.seconds:.0f}",
-            f"{one.received / MB:.0f}",
-            str(len(own)),
-            f"{sum(own.values()) / MB:.0f}",
-        ]
-        cells += [f"{other.seconds:.0f}", f"{other.received / MB:.0f}", f"{new / MB:.0f}"]
-        print(f"| {' | '.join(cells)} |")
+    print("|---|---|--:|--:|--:|--:|--:|")
+    before = dict.fromkeys(rounds["first"], base)
+    for name, built in rounds.items():
+        for kind, image in built.items():
+            own = {digest: size for digest, size in image.layers.items() if digest not in base}
+            new = {digest: size for digest, size in own.items() if digest not in before[kind]}
+            cells = [
+                *(kind, name, f"{image.seconds:.1f}", f"{image.received / MB:.0f}", str(len(own))),
+                *(f"{sum(sizes.values()) / MB:.1f}" for sizes in (own, new)),
+            ]
+            print(f"| {' | '.join(cells)} |")
+            before[kind] = image.layers
 
 
 def build_all(folder: Path, python: Path, base: str) -> dict[str, Built]:

@@ -270,7 +270,7 @@ def find_wrong(
         if not free:
             continue
         rule = rows.rule(find_top(path, locked, here), tier)
-        if rule == "exact_where_locked":
+        if rule in ("exact_where_locked", "exact_or_unset"):
             continue
         if not any(covers(said, path) for said in where):
             return f"{path} differs, and no finding is at it"

@@ -2,7 +2,7 @@
 
     .venvs/dev/bin/python benchmarks/planted_causes.py
 
-Prints the table of docs/bisect.md. The programs read what they depend on, so that the truth is known; the last two pairs
+Prints the figures of docs/concepts/evidence.md. They read what they depend on, so that the truth is known; the last two pairs
 are real: NumPy's own sum, which 2.2.6 and 2.4.6 add in another order, and singular vectors of SciPy 1.15.3 and 1.17.1.
 `--python` names an interpreter with NumPy 2.4.6. `--mixture` names one with many packages, SciPy 1.17.1 among them, and
 `--others` a file with other versions of some of them, `NAME==VERSION` a line, SciPy first; without it that pair is left out.

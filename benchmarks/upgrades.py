@@ -3,7 +3,7 @@
     .venvs/dev/bin/python -m benchmarks.upgrades --python .venvs/tensorflow/bin/python --overlays overlays \\
         --with keras==3.8.0 --with numpy==2.1.3 --with TF_ENABLE_ONEDNN_OPTS=0
 
-Prints the table of docs/upgrade.md. For the truth each program really trains for twenty steps, in the locked environment twice
+The figures are in docs/concepts/evidence.md. For the truth each program trains for twenty steps, in the locked environment twice
 and with each upgrade once, and everything that it returns is compared. The programs are models of `keras.applications` and
 layers of Keras' own examples, on numbers from a counter. Four variables are the programs' own: WEIGHTS and DATA are other
 weights and data, NUDGE=1 moves one number of the first batch by its last bit, and LATE=1 moves the last row, or batch.
@@ -32,7 +32,7 @@ from envlock.numerics import repeated_runs
 from envlock.numerics.bisection import digest_run, read_versions
 from envlock.numerics.repeated_runs import Plan
 from envlock.numerics.upgrade_verdict import Change, Trial
-from envlock.packages.overlay import build_environ, install_overlay
+from envlock.packages.overlay import Wanted, build_environ, install_overlay
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import SILENT
 from envlock.workflows.upgrade_trials import Stage
@@ -207,7 +207,9 @@ def measure(stage: Stage, sets: Sequence[Changes]) -> None:
         print(f"<!-- {stage.program.function} varies by itself -->")
     for changes in sets:
         packages = changes.packages
-        overlays = [install_overlay(*each.wanted, stage.overlays, python) for each in packages]
+        overlays = [
+            install_overlay(Wanted(*each.wanted), stage.overlays, python) for each in packages
+        ]
         environ = build_environ(overlays, changes.variables)
         other = changes.python or python
         before, start = spend(), time.monotonic()

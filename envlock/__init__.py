@@ -30,6 +30,7 @@ _EXPORTS = {
     "ImageEnvironment": "envlock.workflows.capture_requests",
     "ImageRequest": "envlock.workflows.supply",
     "Program": "envlock.workflows.program",
+    "SyncRequest": "envlock.workflows.sync",
     "add_machine": "envlock.workflows.capture",
     "allowed": "envlock.workflows.policy",
     "activate": "envlock.runtime.activation",
@@ -59,7 +60,7 @@ _EXPORTS = {
     "init": "envlock.workflows.init",
     "invariance": "envlock.workflows.invariance",
     "lint": "envlock.workflows.lint",
-    "lint_dataset": "envlock.linter.live_dataset",
+    "lint_dataset": "envlock.divergence.live_dataset",
     "load": "envlock.workflows.locks",
     "load_ipython_extension": "envlock.integrations.jupyter",
     "locate": "envlock.runtime.assertion",
@@ -77,6 +78,7 @@ _EXPORTS = {
     "report_rank": "envlock.workflows.fleet",
     "save": "envlock.lock.document",
     "stamp": "envlock.runtime.stamp",
+    "sync": "envlock.workflows.sync",
     "update_canary": "envlock.workflows.canary",
     "unload_ipython_extension": "envlock.integrations.jupyter",
     "upgrade": "envlock.workflows.upgrade_trials",
@@ -93,11 +95,11 @@ __all__ = sorted(_EXPORTS)
 TYPE_CHECKING = False  # not from typing: that import costs 8 ms
 if TYPE_CHECKING:
     from envlock.divergence.in_process import diverge as diverge
+    from envlock.divergence.live_dataset import lint_dataset as lint_dataset
     from envlock.fleet.fleet_assertion import assert_fleet as assert_fleet
     from envlock.fleet.late_rank import assert_late_rank as assert_late_rank
     from envlock.integrations.jupyter import load_ipython_extension as load_ipython_extension
     from envlock.integrations.jupyter import unload_ipython_extension as unload_ipython_extension
-    from envlock.linter.live_dataset import lint_dataset as lint_dataset
     from envlock.lock.document import save as save
     from envlock.lock.models import Lockfile as Lockfile
     from envlock.reports import render as render
@@ -162,6 +164,8 @@ if TYPE_CHECKING:
     from envlock.workflows.run import prepare as prepare
     from envlock.workflows.supply import BuildSources as BuildSources
     from envlock.workflows.supply import ImageRequest as ImageRequest
+    from envlock.workflows.sync import SyncRequest as SyncRequest
+    from envlock.workflows.sync import sync as sync
     from envlock.workflows.upgrade_trials import upgrade as upgrade
     from envlock.workflows.vendor import vendor as vendor
     from envlock.workflows.verify import verify as verify
@@ -180,10 +184,13 @@ else:  # in the else, or mypy accepts envlock.any_typo
                 )
             else:
                 reason = f"envlock.{name} needs {error.name}"
+            from envlock.runtime.installing import explain_installation
+
             # What an object of a notebook is given to needs few packages, beside TensorFlow.
-            remedy = "install tf-envlock[cli], best as a tool of its own"
+            remedy = f"install it as a tool of its own, {explain_installation('cli')}"
             if error.name in _NOTEBOOK:
-                remedy = 'install it here: pip install "tf-envlock[notebook]"'
+                command = explain_installation("notebook", beside_tensorflow=True)
+                remedy = f"install it here, {command}"
             raise ImportError(f"{reason}; {remedy}") from error
         value = getattr(module, name)
         globals()[name] = value

@@ -18,7 +18,9 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import forking
+from tests import forking, neutral
+
+neutral.drop_pythonpath()
 
 SLOW_IS_FINE = [HealthCheck.too_slow]  # a loaded machine fails no property
 settings.register_profile("tests", max_examples=40, deadline=None, suppress_health_check=SLOW_IS_FINE)
@@ -48,6 +50,12 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """What is made when the tests are imported stands on the same ground as the tests; workers have started by now."""
+    neutral.neutralise()
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what uses the command line, and what Hypothesis draws examples for: `make fast` leaves both out."""
     if "envlock" in getattr(item, "fixturenames", ()):
@@ -74,6 +82,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Neutralise the machine before the first fixture, of whatever scope."""
+    neutral.neutralise(item)
+    skip_when_late(item)
+
+
+def skip_when_late(item: pytest.Item) -> None:
     """Leave out what is exhaustive once the minutes are over that `.ci/run` gives: its machine may be half as fast."""
     minutes = os.environ.get("ENVLOCK_TEST_MINUTES")
     if minutes and item.get_closest_marker("exhaustive") and time.monotonic() > BEGAN + 60 * float(minutes):
@@ -102,7 +116,7 @@ def _own_signals() -> Iterator[None]:
 def _world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test starts a process or opens a connection unless it says so by a marker."""
     marks = {mark.name for mark in request.node.iter_markers()}
-    if marks & {"tensorflow", "slow", "engine"}:
+    if marks & neutral.WORLD:
         return
     if "processes" not in marks:
         for owner, name in ((subprocess, "Popen"), (os, "posix_spawn"), (os, "fork"), (os, "execve"), (os, "system")):
@@ -171,15 +185,16 @@ def _plain() -> dict[str, str]:
 class Command:
     """A command line in a folder; every call is a process of its own, forked from a warm one where that is as good."""
 
-    def __init__(self, argv: list[str], folder: Path) -> None:
+    def __init__(self, argv: list[str], folder: Path, environ: dict[str, str] | None = None) -> None:
         self.argv = argv
         self.folder = folder
+        self.environ = environ or {}
 
     def __call__(
         self, *args: str, environ: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
         """Run it; `environ` is added to a plain environment."""
-        more = environ or {}
+        more = {**self.environ, **(environ or {})}
         whole = {**_plain(), "PYTHONSAFEPATH": "1", **more}
         if forking.can_fork(self.argv, more):
             code, output, errors = _server().run(args, self.folder, whole, stdin, timeout)
@@ -195,3 +210,8 @@ class Command:
             )
             code, output, errors = done.returncode, done.stdout, done.stderr
         return subprocess.CompletedProcess([*self.argv, *args], code, output.decode("utf-8"), errors.decode("utf-8"))
+
+
+def activate(python: Path, folder: Path) -> Command:
+    """Return the command line of this checkout, run in a folder where the environment of an interpreter is active."""
+    return Command([sys.executable, "-m", "envlock"], folder, {"VIRTUAL_ENV": str(python.parents[1])})

@@ -28,7 +28,7 @@ from tempfile import TemporaryFile
 
 HARMLESS = (
     *("ENVLOCK_", "XDG_", "PIP_", "UV_", "DOCKER_", "NO_COLOR", "COLUMNS", "HOME", "NETRC", "TMPDIR"),
-    *("TF_", "KERAS_", "TEST_", "AWS_", "PYTHONPATH", "PYTHONHASHSEED"),
+    *("TF_", "KERAS_", "TEST_", "AWS_", "PYTHONPATH", "PYTHONHASHSEED", "VIRTUAL_ENV"),
 )
 ROOM = "ENVLOCK_TEST_ROOM"
 """A variable of the server that is only long: the variables of a request are written where it stood."""

@@ -154,6 +154,23 @@ def test_the_linter_writes_its_report_and_then_fails(runner: Runner) -> None:
     assert [result["ruleId"] for result in report["runs"][0]["results"]] == ["ENV101"]
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize("paths", ["fine.py\ntrain.py\n", "\n  fine.py\n\n  train.py", "fine.py\ttrain.py", "train.py"])
+def test_a_list_on_several_lines_is_linted_to_its_end(paths: str, runner: Runner) -> None:
+    (runner.project / "train.py").write_text(WRONG)
+    (runner.project / "fine.py").write_text("print(1)\n")
+    assert runner.run("lint", {"lint": paths}).returncode == 1
+
+
+@pytest.mark.processes
+def test_rules_of_the_lockfile_can_be_disregarded(runner: Runner, lock: Path) -> None:
+    found = json.loads(lock.read_bytes())
+    found["policy"]["overrides"] = {"environ.TF_ENABLE_ONEDNN_OPTS": "ignore"}
+    lock.write_text(json.dumps(found))
+    codes = [runner.run("verify", {"overrides": each}, OFF).returncode for each in ("true", "false", "no")]
+    assert codes == [0, 1, 2]
+
+
 @exhaustive
 @pytest.mark.slow
 def test_it_installs_itself(tmp_path: Path) -> None:

@@ -24,10 +24,15 @@ OF_OTHERS = ("_exit", "_jit_compile")
 
 
 @pytest.fixture(autouse=True)
-def _imports(monkeypatch: pytest.MonkeyPatch) -> None:
+def _imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a measurement import its neighbours, and leave no trace of it."""
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    before = set(sys.modules)
+    yield
+    # Not what else was imported: a module that is imported twice is two modules.
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(ROOT / "benchmarks")):
+            del sys.modules[name]
 
 
 def load(path: Path) -> ModuleType:

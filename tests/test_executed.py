@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.test_documentation import FENCE, ROOT
-from tests.test_transcripts import INSTALLATION, PAGES
+from tests.test_transcripts import FROM_INDEX, PAGES
 
 LANGUAGES = ("bash", "console", "python", "sh")
 """Fences with these are programs. Other fences are files and what programs print."""
@@ -23,14 +23,15 @@ PROGRAMS = {
 
 ELSEWHERE = {
     "README.md": r"envlock capture|make demo",  # tests/test_picture.py, .ci/run
-    "docs/fleet/": r"",  # tests/fleet/test_pages.py
-    "docs/workers.md": r"^from dask",  # the same
-    "docs/integrations.md": r"^(?:import|from|\$) ",  # tests/integrations
-    "docs/signing.md": r"",  # tests/integrations/test_signing.py
+    "docs/guides/fleet/": r"",  # tests/fleet/test_pages.py
+    "docs/guides/workers.md": r"^from dask",  # the same
+    "docs/guides/integrations.md": r"^(?:import|from|\$) ",  # tests/integrations
+    "docs/guides/signing.md": r"",  # tests/integrations/test_signing.py
     "docs/guides/vendor.md": r"envlock (?:hash|export|vendor)",  # tests/packages/test_vendor_guide.py
     "docs/guides/container.md": r"envlock build|docker run",  # tests/containers/test_guides.py
+    "docs/guides/extend.md": r"docker|envlock",  # tests/containers/test_local_base.py
     "docs/guides/deploy.md": r"docker (?!run)|envlock",  # the same, and tests/containers/test_push.py
-    "docs/ngc-ended.md": r"envlock (?:images|build)",  # tests/containers/test_guides.py
+    "docs/guides/ngc-ended.md": r"envlock (?:images|build)",  # tests/containers/test_guides.py
     "docs/guides/base-image.md": r"envlock images",  # the same
 }
 """Beginnings of pages, with what their blocks have that another test runs."""
@@ -49,9 +50,8 @@ NEEDS = {
 
 LISTED = (
     "README",
-    "docs/fleet",
+    "docs/guides/fleet/index",
     *(f"docs/guides/{name}" for name in ("files", "bits", "share", "determinism", "operation", "repeat")),
-    "docs/canary",
     "docs/reference/repeat",
 )
 """Pages whose blocks without output tests/test_listed_commands.py runs, as far as they need nothing of NEEDS."""
@@ -91,7 +91,7 @@ def list_listed(name: str) -> list[str]:
 def name_runner(page: Path, block: str) -> str:
     """Return who runs a block, or what it needs; nothing if no test runs it."""
     path = page.relative_to(ROOT).as_posix()
-    if page in PAGES or (page == INSTALLATION and "$ " in block):
+    if page in PAGES or (page in FROM_INDEX and "$ " in block):
         return "tests/test_transcripts.py"
     if page.read_text(encoding="utf-8").startswith("<!-- written by tools/generate.py"):
         return "tools/generate.py --check"

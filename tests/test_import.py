@@ -106,21 +106,28 @@ try:
 except ImportError as error:
     gained = [str(error)]
 """
-    assert python(code) == ['envlock.capture needs pydantic; install it here: pip install "tf-envlock[notebook]"']
+    assert python(code) == [
+        'envlock.capture needs pydantic; install it here, in a checkout of envlock: pip install ".[notebook]"'
+    ]
 
 
 def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:
+    """And none of the thread pool that reads the files of other packages."""
     (tmp_path / "mine-1.0.dist-info").mkdir()
-    origin = '{"url": "file:///srv/mine", "dir_info": {"editable": true}}'
+    (tmp_path / "mine-1.0.dist-info" / "METADATA").touch()
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "mine.py").write_text("x = 1\n", encoding="utf-8")
+    origin = json.dumps({"url": f"file://{tmp_path}/source", "dir_info": {"editable": True}})
     (tmp_path / "mine-1.0.dist-info" / "direct_url.json").write_text(origin, encoding="utf-8")
     code = (
         f"import sys; sys.path.append({str(tmp_path)!r})\n"
         "from envlock.runtime.collectors import take_snapshot\n"
-        "print(take_snapshot().facts['packages']['mine']['origin']['editable'], 're' in sys.modules)"
+        "mine = take_snapshot().facts['packages']['mine']\n"
+        "print(mine['origin']['editable'], 'source' in mine, {'re', 'concurrent.futures'} & set(sys.modules))"
     )
     root = Path(facade.__file__).parents[1]
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, capture_output=True, text=True, check=False)
-    assert ("True False\n", "") == (done.stdout, done.stderr)
+    assert ("True True set()\n", "") == (done.stdout, done.stderr)
 
 
 IN_A_NOTEBOOK = {"diff", "diverge", "doctor", "lint", "lint_dataset", "record", "repeat", "save", "verify"}

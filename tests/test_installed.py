@@ -48,17 +48,25 @@ def project(tmp_path: Path, wheel: Path) -> Path:
     python = tmp_path / ".venv" / "bin" / "python"
     argv = [*UV, "pip", "install", "--offline", "--python", str(python), str(wheel)]
     said(subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False))
+    add_package(tmp_path / ".venv")
     return tmp_path
+
+
+def add_package(environment: Path) -> None:
+    """Write the metadata of a package: a verdict needs one to compare."""
+    info = next(environment.glob("lib/python3.*/site-packages")) / "lone-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lone\nVersion: 1.0\n", encoding="utf-8")
 
 
 def test_it_brings_nothing_along_and_scripts_need_no_more(project: Path) -> None:
     python = str(project / ".venv" / "bin" / "python")
     names = "from importlib.metadata import distributions as d; print(sorted(each.name for each in d()))"
-    assert said(run(python, "-c", names, folder=project)) == "['tf-envlock']\n"
+    assert said(run(python, "-c", names, folder=project)) == "['lone', 'tf-envlock']\n"
     tool = [sys.executable, "-c", "from envlock.__main__ import main; main()"]
     done = run(*tool, "capture", "--without-tensorflow", folder=project)
     assert done.stderr.splitlines()[0] == "environment: .venv/bin/python (.venv of the project)"
-    assert (done.returncode, "wrote envlock.lock: 0 packages" in done.stderr) == (0, True)
+    assert (done.returncode, "wrote envlock.lock: 1 package" in done.stderr) == (0, True)
     code = "import envlock; print(envlock.assert_locked().match)"
     assert said(run(python, "-c", code, folder=project)) == "True\n"
     assert run(python, "-c", code, folder=project, TF_ENABLE_ONEDNN_OPTS="0").returncode == 1
@@ -80,7 +88,7 @@ def test_the_command_in_the_environment_hands_over_to_the_tool(project: Path, tm
     bin_of_tools = os.pathsep.join([str(Path(program).parent), str(Path(sys.executable).parent), "/usr/bin"])
     done = run(program, "capture", "--without-tensorflow", folder=project, PATH=bin_of_tools)
     taken = f"environment: {project / '.venv' / 'bin' / 'python'} (whose `envlock` was called)\n"
-    assert (done.returncode, done.stderr) == (0, f"{taken}wrote envlock.lock: 0 packages, policy strict\n")
+    assert (done.returncode, done.stderr) == (0, f"{taken}wrote envlock.lock: 1 package, policy strict\n")
 
 
 def test_several_environments_on_the_path_hand_over_one_after_the_other(
@@ -110,6 +118,7 @@ def test_scripts_run_on_every_python(minor: int, wheel: Path, tmp_path: Path) ->
     said(run(*UV, "venv", "-q", "--python", found, ".venv", folder=tmp_path))
     python = str(tmp_path / ".venv" / "bin" / "python")
     said(run(*UV, "pip", "install", "-q", "--offline", "--python", python, str(wheel), folder=tmp_path))
+    add_package(tmp_path / ".venv")
     said(
         run(
             sys.executable,

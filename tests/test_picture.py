@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,9 @@ PICTURE = ROOT / "docs/picture.svg"
 
 def check(python: str | Path) -> tuple[int, str, str]:
     """Return how running the README's commands in an environment compares with the picture."""
-    argv = [python, ROOT / "tools/picture.py", "--check"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    argv = [sys.executable, str(ROOT / "tools/picture.py"), "--check"]
+    environ = {**os.environ, "VIRTUAL_ENV": str(Path(python).parents[1])}
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout.strip(), done.stderr
 
 

@@ -64,8 +64,8 @@ def cannot_be_called(name: str, function: object, parameters: int) -> Iterator[s
 # --- collectors
 
 
-OF_GPUS = ("cuda_build", "gpu")
-"""They need a driver, or a CUDA build, which tests/collectors has."""
+ELSEWHERE = ("cuda_build", "frameworks", "gpu")
+"""They need a driver, a CUDA build, JAX or PyTorch, which tests/collectors has."""
 
 
 def wrong_collector(collect: Collector, full: Host, empty: Host) -> Iterator[str]:
@@ -75,7 +75,7 @@ def wrong_collector(collect: Collector, full: Host, empty: Host) -> Iterator[str
             yield f"{collect.__module__} returns {type(found).__name__}: see {PAGES}/fact.md"
         elif found != collect(host):
             yield f"{collect.__module__} finds something else the second time: see {PAGES}/fact.md"
-    if not isinstance(collect(full), dict) and collect.__module__.rpartition(".")[2] not in OF_GPUS:
+    if not isinstance(collect(full), dict) and collect.__module__.rpartition(".")[2] not in ELSEWHERE:
         yield f"{collect.__module__} finds nothing on a machine that has everything: see {PAGES}/fact.md"
 
 
@@ -194,7 +194,7 @@ def test_a_wrong_engine_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wrong_format(name: str, render: Render) -> Iterator[str]:
-    found = Finding("exact", ERROR, "python.version", "MESSAGE", "WHY", "FIX", "SOURCE")
+    found = Finding("exact", ERROR, "python.version", message="MESSAGE", why="WHY", fix="FIX", source="SOURCE")
     refused, matching = render(Report([found])), render(Report([]))
     if "MESSAGE" not in refused:
         yield f"the format `{name}` leaves out a finding: see {PAGES}/format.md"
@@ -238,10 +238,10 @@ def test_a_function_of_the_doctor(name: str) -> None:
 
 def test_a_wrong_function_of_the_doctor_is_found() -> None:
     def check(environment: Environment) -> Iterator[Finding]:
-        yield Finding("unlisted", ERROR, "x", "", "", "", "")
+        yield Finding("unlisted", ERROR, "x", message="", why="", fix="", source="")
 
     def fail(environment: Environment) -> Iterator[Finding]:
-        yield Finding(str(environment.facts["gone"]), ERROR, "x", "", "", "", "")
+        yield Finding(str(environment.facts["gone"]), ERROR, "x", message="", why="", fix="", source="")
 
     assert [each.partition(":")[0] for rule in (check, fail) for each in wrong_check("new", rule)] == [
         "`new` finds `unlisted`, which has no line in RULES",

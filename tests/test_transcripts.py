@@ -13,18 +13,21 @@ from tests.exhaustive import exhaustive
 from tests.transcripts import agrees, run, steps, tools
 
 ROOT = Path(__file__).resolve().parents[1]
-PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/data.md", ROOT / "docs/portable.md"]
+PLAIN = [ROOT / "docs/guides/agents.md", ROOT / "docs/guides/data.md"]
 """Those that need no TensorFlow."""
-GUIDES = ("ci", "differences", "doctor", "lint", "lock", "refuse", "relax", "variables")
-NAMES = (
-    *("bisect", "cookbook", "invariance", "platforms", "program", "quick-start", "reference/activation"),
-    *("troubleshooting", "upgrade"),
-    *(f"guides/{name}" for name in GUIDES),
+NOTEBOOK = ROOT / "docs/guides/platforms.md"
+"""Needs the extra `notebook` in the environment, which that of the tools has, and that with TensorFlow does not."""
+GUIDES = (
+    *("ci", "cookbook", "differences", "doctor", "lint", "lock", "quick-start", "refuse", "relax"),
+    *("troubleshooting", "variables"),
 )
-INSTALLATION = ROOT / "docs/installation.md"
-PAGES = [*PLAIN, *(ROOT / f"docs/{name}.md" for name in NAMES)]
+NAMES = ("concepts/evidence", "reference/activation", *(f"guides/{name}" for name in GUIDES))
+INSTALLATION = ROOT / "docs/guides/installation.md"
+FROM_INDEX = [INSTALLATION, ROOT / "docs/guides/sync.md"]
+"""Those that install from the package index."""
+PAGES = [*PLAIN, NOTEBOOK, *(ROOT / f"docs/{name}.md" for name in NAMES)]
 """Pages of which every block is run, or a text or settings to copy."""
-LONG = ("activation", "bisect", "cookbook", "doctor", "invariance", "program", "relax", "troubleshooting", "upgrade")
+LONG = ("activation", "cookbook", "doctor", "evidence", "relax", "troubleshooting")
 """Those that take five seconds and longer."""
 
 
@@ -37,7 +40,7 @@ def environ(folder: Path, python: str) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.parametrize("page", PLAIN, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PLAIN, NOTEBOOK], ids=lambda page: page.stem)
 def test_the_commands_of_a_page_print_what_it_shows(page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
@@ -48,7 +51,7 @@ def test_the_commands_of_a_page_print_what_it_shows(page: Path, tmp_path: Path) 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=exhaustive) if page.stem in LONG else page for page in PAGES],
+    [pytest.param(page, marks=exhaustive) if page.stem in LONG else page for page in PAGES if page != NOTEBOOK],
     ids=lambda page: page.stem,
 )
 def test_they_do_with_tensorflow(page: Path, tmp_path: Path, tensorflow_python: Path) -> None:
@@ -60,13 +63,14 @@ def test_they_do_with_tensorflow(page: Path, tmp_path: Path, tensorflow_python: 
 
 @exhaustive
 @pytest.mark.slow
-def test_it_is_installed_as_the_page_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", FROM_INDEX, ids=lambda page: page.stem)
+def test_it_is_installed_as_the_page_says(page: Path, tmp_path: Path) -> None:
     """In a copy of this checkout, with tools from the package index, and again without it."""
     folder = tmp_path / "project"
     folder.mkdir()
     index = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
     variables = {**environ(tmp_path, sys.executable), **index, "CHECKOUT": str(ROOT)}
-    found = run(INSTALLATION, folder, variables)
+    found = run(page, folder, variables)
     assert not found, "\n\n".join(found)
 
 

@@ -9,7 +9,7 @@ HEAD = """\
 <!-- written by tools/generate.py from envlock/data/canary.toml -->
 # The canary's operations and causes
 
-[The canary](../canary.md) describes its purpose, what it pins and what was measured.
+[The canary](../concepts/evidence.md#the-canary) describes its purpose, what it pins and what was measured.
 
 ## Operations
 

@@ -1,6 +1,9 @@
-"""The demo: lock the environment that runs this, verify it, change one thing that changes bits, be refused, build.
+"""The demo: lock an environment, verify it, change one thing that changes bits, be refused, build.
 
-Needs a real TensorFlow and envlock in its environment, no GPU. `make demo` makes one and runs this. With a container
+    python tools/demo.py ENVIRONMENT
+
+Run by the environment of the command line, as `uv tool install` makes one; ENVIRONMENT has a real TensorFlow and the
+package `envlock`, and needs no GPU. `make demo` makes both and runs this. With a container
 engine and a registry it builds an image, and the script computes the same bits in it; else, what an image consists of
 is installed into a scratch environment and verified.
 """
@@ -19,7 +22,9 @@ from typing import NamedTuple
 from envlock.containers.engines.find import find
 from envlock.runtime.errors import EnvlockError
 
-BIN = Path(sys.executable).parent
+ENVIRONMENT = Path(*sys.argv[1:2]).absolute()
+BIN = ENVIRONMENT / "bin"
+TOOL = Path(sys.executable).parent
 
 TRAIN = """\
 import envlock
@@ -128,9 +133,7 @@ def build(folder: str, bits: str | None) -> list[bool]:
     print_verdict(built.code, 0)
     if built.code != 0:
         return [False]
-    program = "docker"
-    if engine.name in ("podman", "buildah"):
-        program = engine.name
+    program = engine.name if engine.name in ("podman", "buildah") else "docker"
     # buildah builds, and runs no image by its name; a daemon can be reached without a client.
     if program == "buildah" or shutil.which(program) is None:
         return [True]
@@ -149,9 +152,7 @@ def start(folder: str, program: str, bits: str | None) -> list[bool]:
         script="train.py",
     )
     is_same = bits is not None and find_bits(inner) == bits
-    verdict = "the same bits"
-    if not is_same:
-        verdict = f"but {bits} was expected"
+    verdict = "the same bits" if is_same else f"but {bits} was expected"
     print(f"(exit code {inner.code}, {verdict})", flush=True)
     title = "11. The container refuses to start, too, where something differs."
     changed = [*begin, "--env=TF_ENABLE_ONEDNN_OPTS=0", *inside]
@@ -247,9 +248,7 @@ def step(
 
 def print_verdict(code: int, expected: int) -> None:
     """Say whether an exit code is the expected one."""
-    verdict = "as it must be"
-    if code != expected:
-        verdict = f"but {expected} was expected"
+    verdict = f"but {expected} was expected" if code != expected else "as it must be"
     print(f"(exit code {code}, {verdict})", flush=True)
 
 
@@ -273,14 +272,15 @@ def run(
     if sys.stdout.isatty():
         title = f"\033[1m{title}\033[0m"
     print(f"\n{title}\n$ {shown}", flush=True)
-    program = command[0]
-    if (BIN / program).exists():
-        program = str(BIN / program)
+    # The command line lives apart from the environment that it locks, and finds the active one.
+    home = TOOL if command[0] == "envlock" else BIN
+    program = str(home / command[0]) if (home / command[0]).exists() else command[0]
+    active = {"VIRTUAL_ENV": str(ENVIRONMENT), "PATH": f"{BIN}:{os.environ['PATH']}"}
     with Path(folder, script or os.devnull).open(encoding="utf-8") as given:
         started = subprocess.Popen(
             [program, *command[1:]],
             cwd=folder,
-            env={**os.environ, **QUIET, **changed},
+            env={**os.environ, **active, **QUIET, **changed},
             stdin=given,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from envlock.data import determinism as tables
-from envlock.diagnosis.checks import RULES
 
 INTRODUCTION = """\
 <!-- written by tools/generate.py from envlock/data/determinism_*.toml -->
@@ -48,7 +47,7 @@ NVIDIA's tensorflow-determinism table mean:
 
 def page() -> str:
     """Return the page."""
-    through = tables.load_source_table().checked_through
+    through = tables.load_source_table().horizon.through
     codes = "\n".join(
         f"- {code}: {row.meaning}" for code, row in tables.load_source_table().codes.items()
     )
@@ -59,7 +58,6 @@ def page() -> str:
         _variables(),
         CODES.format(through=through, codes=codes),
         _sources(),
-        _rules(),
     ]
     return "\n".join(parts)
 
@@ -149,11 +147,6 @@ def _solution(row: tables.Solution) -> str:
     ]
     told = _code(settings) or (f"`{row.api}`" if row.api else row.note or row.kind)
     return f"{row.tensorflow}{f' (NVIDIA {row.ngc})' if row.ngc else ''}: {told}"
-
-
-def _rules() -> str:
-    rows = [(f"`{name}`", what) for name, (_, what) in RULES.items()]
-    return "## Rules of `envlock doctor`\n\n" + _table(("rule", "finds"), rows)
 
 
 def _where(tensorflow: Sequence[str], more: str | None, condition: str | None) -> str:

@@ -20,7 +20,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
+from collections import Counter
 from contextlib import redirect_stdout
 from itertools import groupby
 from operator import attrgetter
@@ -38,7 +40,7 @@ import tour
 from packaging.specifiers import SpecifierSet
 from typer.main import get_command
 
-from envlock.cli import COMMANDS, app
+from envlock.cli import COMMANDS, HEADINGS, app
 from envlock.data import determinism, runtime_tables
 from envlock.data.backends import load_backend_table
 from envlock.data.determinism import load_makers, load_operation_groups
@@ -51,6 +53,12 @@ RUNTIME = "envlock/runtime/data"
 GROUPS = {"diverge": ("run", "record", "compare"), "fleet": ("run", "report", "check")}
 """Commands that have commands, the first of which the README links to."""
 TOUR = "docs/contributing/tour.md"
+ROW = re.compile(r"^  (?:-|[A-Z]+ <).*\n(?: {4,}.*\n)*", re.MULTILINE)
+"""An option or argument of a help."""
+SHARED = 4
+"""The number of commands from which on a row is shown once, for all."""
+SHOWN = 12
+"""Packages in one row of the page of policies."""
 TABLE, TABLE_END = "<!-- commands: written by tools/generate.py -->\n", "<!-- end -->"
 
 
@@ -85,6 +93,7 @@ def policy_rows() -> list[dict[str, object]]:
             "same_arch": variable.strict,
             "bits": variable.strict,
             "functional": variable.functional,
+            **effect_of(variable),
         }
         for variable in runtime_tables.load_variables()
     ]
@@ -95,15 +104,22 @@ def policy_rows() -> list[dict[str, object]]:
             "fix": row.fix,
             "source": row.source,
             "weight": row.weight,
-            "strict": "exact",
-            "same_arch": "exact",
-            "bits": "exact",
+            "strict": "exact_or_unset",
+            "same_arch": "exact_or_unset",
+            "bits": "exact_or_unset",
             "functional": "ignore",
         }
         for row in load_backend_table().setting
     ]
     facts = runtime_tables.load_policy_table().fact
     return variables + settings + [fact.model_dump(exclude_defaults=True) for fact in facts]
+
+
+def effect_of(variable: runtime_tables.Variable) -> dict[str, object]:
+    """Return the fact that decides in place of a variable's text, where there is one."""
+    if variable.names is not None:
+        return {"effect": f"named.{variable.name}"}
+    return {"effect": variable.effect} if variable.effect else {}
 
 
 def by_rank_table() -> dict[str, object]:
@@ -125,15 +141,17 @@ def by_rank_table() -> dict[str, object]:
 
 
 def backends_table() -> dict[str, object]:
-    """Return the settings of Keras' other back ends, by back end."""
-    rows: dict[str, list[object]] = {row.backend: [] for row in load_backend_table().setting}
-    for row in load_backend_table().setting:
+    """Return the settings of JAX and PyTorch, and how the names of their other variables begin."""
+    backends = load_backend_table()
+    rows: dict[str, list[object]] = {row.backend: [] for row in backends.setting}
+    for row in backends.setting:
         rows[row.backend].append(
             row.model_dump(
                 include={"name", "records", "words", "config", "default"}, exclude_none=True
             )
         )
-    return dict(rows)
+    others = {row.backend: row.model_dump(exclude={"backend"}) for row in backends.others}
+    return {"settings": rows, "others": others}
 
 
 def gpu_table() -> dict[str, object]:
@@ -173,6 +191,7 @@ def recipes_table() -> dict[str, object]:
     """Return the recipes with their ranges as numbers, which compare."""
     table = determinism.load_recipe_table()
     return {
+        "through": table.horizon.through,
         "always": table.always.set,
         "patches": [patch.model_dump(exclude={"source"}) for patch in table.patch],
         "nvidia": [{"since": numbers(row.since), "set": row.set} for row in table.nvidia],
@@ -199,7 +218,7 @@ def numbers(version: str) -> list[int]:
 
 
 def _rules(row: runtime_tables.Fact) -> tuple[str, ...]:
-    return row.strict, row.bits, row.same_arch, row.functional, row.why
+    return row.strict, row.bits, row.same_arch, row.functional
 
 
 def policies_page() -> str:
@@ -213,22 +232,26 @@ def policies_page() -> str:
     lines += [f"- `{name}`: {meaning}" for name, meaning in table.policies.items()]
     lines += [
         "",
-        "The first row that matches a path counts. Every row has its source in `envlock/data/policy.toml`. "
-        "What rows say about GPUs is from sources, not measured.",
+        "The first row that matches a path counts. `envlock explain PATH` says why each is so, and `envlock/data/policy.toml` "
+        "has the source of every row. What rows say about GPUs is from sources, not measured.",
         "",
     ]
     lines += [
-        "| path | strict | bits | same-arch | functional | why |",
-        "|---|---|---|---|---|---|",
+        "| path | strict | bits | same-arch | functional |",
+        "|---|---|---|---|---|",
     ]
-    for (*rules, why), rows in groupby(table.fact, _rules):
-        paths = ", ".join(f"`{row.path}`" for row in rows)
-        lines.append(f"| {paths} | {' | '.join(rules)} | {why} |")
+    for rules, rows in groupby(table.fact, _rules):
+        names = [f"`{row.path}`" for row in rows]
+        paths = ", ".join(names)
+        if len(names) > SHOWN and names[0].startswith("`packages."):
+            paths = f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
+        lines.append(f"| {paths} | {' | '.join(rules)} |")
     lines += [
         "",
         "## Witnesses",
         "",
-        "Under the rule `proven` a fact may differ if the [canary](../canary.md) gave the locked bits, and if the lockfile has",
+        "Under the rule `proven` a fact may differ if the [canary](../concepts/evidence.md#the-canary) gave the locked bits,",
+        "and if the lockfile has",
         "a result for each witness: the operations that show this cause. `tests/real/test_witnesses.py` changes the causes.",
         "",
         "| path | witnesses |",
@@ -255,12 +278,12 @@ def policies_page() -> str:
         "",
         "## The determinism variables",
         "",
-        "| variable | read | recorded as | strict, bits, same-arch | functional | why |",
+        "| variable | read | recorded as | strict, bits, same-arch | functional |",
     ]
-    lines += ["|---|---|---|---|---|---|"]
+    lines += ["|---|---|---|---|---|"]
     for row in runtime_tables.load_variables():
         lines.append(
-            f"| `{row.name}` | {row.read_at} | {row.records} | {row.strict} | {row.functional} | {row.why} |"
+            f"| `{row.name}` | {row.read_at} | {row.records} | {row.strict} | {row.functional} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -275,18 +298,35 @@ def cli_page() -> str:
         "",
     ]
     alone = [[name] for name in COMMANDS if name not in GROUPS]
-    for words in [
-        [],
-        *alone,
-        *([group, name] for group, names in GROUPS.items() for name in names),
-    ]:
-        title = " ".join(["envlock", *words])
-        lines += [f"## {title}", "", "```text", f"$ {title} --help", help_text(words), "```", ""]
+    grouped = [[group, name] for group, names in GROUPS.items() for name in names]
+    helps = {
+        " ".join(["envlock", *words]): f"{help_text(words)}\n" for words in ([], *alone, *grouped)
+    }
+    # The width of the first column differs from command to command.
+    rows = {" ".join(row.split()): row for text in helps.values() for row in ROW.findall(text)}
+    common = Counter(
+        word
+        for text in helps.values()
+        for word in {" ".join(row.split()) for row in ROW.findall(text)}
+    )
+    shared = {word: rows[word] for word, number in sorted(common.items()) if number >= SHARED}
+    lines += [
+        "Many commands have these:",
+        "",
+        "```text",
+        "".join(shared.values()).rstrip("\n"),
+        "```",
+        "",
+    ]
+    for title, text in helps.items():
+        own = ROW.sub(lambda row: "" if " ".join(row[0].split()) in shared else row[0], text)
+        own = re.sub(r"\n(?:Options|Arguments):\n(?=\n|$)", "", own).rstrip("\n")
+        lines += [f"## {title}", "", "```text", f"$ {title} --help", own, "```", ""]
     return "\n".join(lines)
 
 
 def readme() -> str:
-    """Return the README with its table of commands as they are now."""
+    """Return the README with its commands by heading as they are now."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     before, start, rest = text.partition(TABLE)
     _, end, after = rest.partition(TABLE_END)
@@ -296,9 +336,10 @@ def readme() -> str:
         name: f"docs/reference/cli.md#envlock-{name}{firsts.get(name, '')}" for name in COMMANDS
     }
     rows = "".join(
-        f"| [`envlock {name}`]({pages[name]}) | {what} |\n" for name, what in COMMANDS.items()
+        f"- {heading}: {', '.join(f'[`{name}`]({pages[name]})' for name in names)}\n"
+        for heading, names in HEADINGS.items()
     )
-    return f"{before}{TABLE}| command | what it does |\n|---|---|\n{rows}{TABLE_END}{after}"
+    return f"{before}{TABLE}{rows}{TABLE_END}{after}"
 
 
 def newest_base() -> str:
@@ -322,6 +363,14 @@ def variable_row(row: runtime_tables.Variable) -> dict[str, object]:
     more: dict[str, object] = {}
     if row.words:
         more["words"] = sorted({word.lower() for word in row.words})
+    if row.packages:
+        more["packages"] = row.packages
+    if row.names:
+        more["names"] = row.names
+    if row.computing:
+        more["computing"] = row.computing
+    if row.harmless:
+        more["harmless"] = row.harmless
     if row.as_unset:
         more["as_unset"] = row.as_unset
     if row.appended:
@@ -335,6 +384,13 @@ def variable_row(row: runtime_tables.Variable) -> dict[str, object]:
         "records": row.records,
         **more,
     }
+
+
+def loaded_table() -> dict[str, object]:
+    """Return what the runtime half reads of loaded.toml."""
+    loaded = runtime_tables.load_loaded_table()
+    roles = {row.name: row.begins for row in loaded.role}
+    return {"patched": loaded.changed_by_distributors, "roles": roles}
 
 
 def outputs() -> dict[str, str]:
@@ -367,6 +423,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/launchers.json": compact(
             [row.model_dump() for row in runtime_tables.load_launcher_table().launcher]
         ),
+        f"{RUNTIME}/loaded.json": compact(loaded_table()),
         f"{RUNTIME}/makers.json": compact(
             [row.model_dump(include={"functions", "name", "hold"}) for row in load_makers()]
         ),

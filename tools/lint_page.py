@@ -8,7 +8,7 @@ HEAD = """\
 <!-- written by tools/generate.py from envlock/data/lint.toml -->
 # Rules of the linter
 
-`envlock lint` finds ENV0 to ENV4 in Python code, and `envlock.lint_dataset` finds ENV5 in the graph of a dataset. An
+`envlock lint` finds ENV0 to ENV3 in Python code, and `envlock.lint_dataset` finds ENV5 in the graph of a dataset. An
 error is code that does not do what it says, does not run, or (ENV5) differs from run to run. A warning is code that
 differs, or can differ, from run to run. Information does not change the exit code. The names of rules are stable.
 What rules say about GPUs is from sources, not measured. A test runs the linter on each example and on what to use instead.

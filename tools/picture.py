@@ -21,6 +21,8 @@ from xml.etree import ElementTree as ET
 from rich.console import Console
 from rich.text import Text
 
+from envlock.workflows.loaded import BEFORE, NOW
+
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs/picture.svg"
 SECTION = "## Sixty seconds to the first refusal"
@@ -29,6 +31,8 @@ FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 """Fonts that rich would load from the network; without them the reader's own monospaced one is taken."""
 ENVIRONMENT = re.compile(r"(TensorFlow \S+, )?\d+ packages")
 """What differs between environments in which the commands print the same otherwise."""
+LOADED = re.compile(rf"(importing \S+, to see what it loads|{BEFORE}|{NOW}) ")
+"""What is said only where there is something to import."""
 
 
 def main() -> int:
@@ -79,7 +83,7 @@ def session(lines: list[str]) -> str:
     ours, theirs = pty.openpty()
     with tempfile.TemporaryDirectory(prefix="envlock-picture-") as folder:
         active = Path(folder, ".venv")
-        active.symlink_to(sys.prefix)
+        active.symlink_to(os.environ.get("VIRTUAL_ENV", sys.prefix))
         environ["VIRTUAL_ENV"] = str(active)
         argv = ["/bin/sh", "-c", script]
         with subprocess.Popen(
@@ -122,7 +126,8 @@ def words(svg: str) -> list[str]:
         each.text or "" for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
     ]
     whole = " ".join(" ".join(texts).split())
-    return re.split(r" (?=\$ |why: |fix: |marks: |x )", ENVIRONMENT.sub("N packages", whole))
+    alike = LOADED.sub("", ENVIRONMENT.sub("N packages", whole))
+    return re.split(r" (?=\$ |why: |fix: |marks: |x )", alike)
 
 
 if __name__ == "__main__":

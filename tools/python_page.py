@@ -20,7 +20,7 @@ it is first used, so `import envlock` costs nothing else.
 
 A `lock` argument is a `Lockfile`, the path of one, or its content as `bytes`; without it the functions take the
 lockfile that `assert_locked()` finds. `progress` is an object with the methods of `envlock.Progress`, which shows the
-progress of a call; the default shows nothing.
+progress of a call; the default shows nothing. `help(envlock.verify)` in Python says what each argument is.
 
 `assert_locked`, `activate`, `cite`, `load_ipython_extension`, `locate`, `record`, `recorded`, `stamp` and
 `unload_ipython_extension` need only the standard library of Python 3.8 or newer. The others need Python 3.10 and the
@@ -53,7 +53,7 @@ def page() -> str:
 
 
 def _section(name: str, code: str, each: Any) -> str:
-    return f"\n### {name}\n\n```text\n{code}\n```\n\n```text\n{inspect.getdoc(each) or ''}\n```\n"
+    return f"\n### {name}\n\n```text\n{code}\n```\n\n{_summary(each)}.\n"
 
 
 def _summary(each: Any) -> str:

@@ -37,36 +37,48 @@ DISK = (
 NO_TEMPORARY = "No usable temporary directory"
 """The beginning of the error of `tempfile.gettempdir`, whose number is that of a missing file."""
 
-COMMANDS = {
-    "init": "Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.",
-    "capture": "Write the live environment into a lockfile.",
-    "show": "Show the contents of a lockfile.",
-    "verify": "Check that this environment is the locked one.",
-    "diff": "Compare two lockfiles, or a lockfile and the live environment.",
-    "explain": "Explain facts: both values, the rule of each policy, why it matters and how that is known.",
-    "policy": "List the facts of a lockfile that may differ under its policy, and why.",
-    "ignore": "Allow facts to differ: add an override to pyproject.toml and to the lockfile.",
-    "merge": "Merge the changes of two lockfiles; a merge driver for git.",
-    "run": "Run a command in the locked environment, or refuse.",
-    "fleet": "Check that all ranks of a job have the same environment, and that it is the locked one.",
-    "doctor": "Find defects and sources of nondeterminism in an environment.",
-    "lint": "Find code that makes TensorFlow results differ between runs.",
-    "repeat": "Run a training several times and compare the results bit for bit.",
-    "diverge": "Find the first operation that makes runs differ, and its line.",
-    "bisect": "Find which differences between two lockfiles moved the bits of a program.",
-    "upgrade": "Judge whether newer packages change the bits of a program, without training.",
-    "invariance": "Measure whether a result depends on the batch that its sample is in.",
-    "portable": "Find variables under which machines of different processors compute the same bits.",
-    "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
-    "hash": "Find the wheel of every installed package and record its SHA-256.",
-    "export": "Export a lockfile in a format of other tools.",
-    "vendor": "Download the wheels that a lockfile names.",
-    "images": "List base images, ranked for a lockfile.",
-    "build": "Build a container that is the locked environment, and verify it inside.",
+HEADINGS = {
+    "Lock": {
+        "init": "Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.",
+        "capture": "Write the live environment into a lockfile.",
+        "show": "Show the contents of a lockfile.",
+        "diff": "Compare two lockfiles, or a lockfile and the live environment.",
+        "explain": "Explain facts: both values, the rule of each policy, why it matters and how that is known.",
+        "ignore": "Allow facts to differ: add an override to pyproject.toml and to the lockfile.",
+    },
+    "Check": {
+        "verify": "Check that this environment is the locked one.",
+        "sync": "Install the locked packages: into a new environment, or the one that is named.",
+        "run": "Run a command in the locked environment, or refuse.",
+        "fleet": "Check that all ranks of a job have the same environment, and that it is the locked one.",
+        "doctor": "Find defects and sources of nondeterminism in an environment.",
+    },
+    "Determinism": {
+        "lint": "Find code that makes TensorFlow results differ between runs.",
+        "repeat": "Run a training several times and compare the results bit for bit.",
+        "diverge": "Find the first operation that makes runs differ, and its line.",
+        "invariance": "Measure whether a result depends on the batch that its sample is in.",
+    },
+    "Evidence": {
+        "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
+        "bisect": "Find which differences between two lockfiles moved the bits of a program.",
+        "upgrade": "Judge whether newer packages change the bits of a program, without training.",
+        "portable": "Find variables under which machines of different processors compute the same bits.",
+    },
+    "Ship": {
+        "build": "Build a container that is the locked environment, and verify it inside.",
+        "images": "List base images, ranked for a lockfile.",
+        "hash": "Find the wheel of every installed package and record its SHA-256.",
+        "export": "Export a lockfile in a format of other tools.",
+        "vendor": "Download the wheels that a lockfile names.",
+    },
 }
-"""The commands in the order of the help, each with its first line. The module of a command has its
+"""The commands of the help by heading, each with its first line. The module of a command has its
 name.
 """
+PLUMBING = {"merge": "Merge the changes of two lockfiles; a merge driver for git."}
+"""Commands that other programs call; the help leaves them out."""
+COMMANDS = {name: line for rows in (*HEADINGS.values(), PLUMBING) for name, line in rows.items()}
 
 
 class Program(Group):
@@ -89,8 +101,9 @@ class Program(Group):
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the list of commands, without loading them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for heading, rows in HEADINGS.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(rows.items()))
 
 
 app = typer.Typer(

@@ -30,15 +30,6 @@ StateOption = Annotated[
         show_default=False,
     ),
 ]
-EmulatedOption = Annotated[
-    str | None,
-    typer.Option(
-        "--as",
-        metavar="PROCESSOR",
-        help="Emulate B's processor by QEMU's model of this name, such as Haswell. A run then takes minutes.",
-        show_default=False,
-    ),
-]
 
 
 @app.command(cls=Command)
@@ -48,7 +39,6 @@ def bisect(
     b: SecondArgument,
     run: ProgramOptions,
     state: StateOption = None,
-    emulated: EmulatedOption = None,
     shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Find which differences between two lockfiles moved the bits of a program.
@@ -62,11 +52,8 @@ def bisect(
     Examples:
       envlock bisect old.lock new.lock train.py:step           the smallest set that turns the bits
       envlock bisect a.lock b.lock train.py --state out        keep the results, and go on later
-      envlock bisect here.lock old.lock train.py:step --as Haswell  is it the other processor?
       envlock bisect a.lock b.lock train.py:step --seed 1 -f json  for programs
     """
-    report = envlock.bisect(
-        a, b, run.program, state=state, emulated=emulated, progress=Terminal(shown.quiet)
-    )
+    report = envlock.bisect(a, b, run.program, state=state, progress=Terminal(shown.quiet))
     emit(render(report, shown.format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

@@ -23,11 +23,8 @@ from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice, spread_groups
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
 from envlock.lock.route import ROUTES
-from envlock.packages.identity import list_unhashed
-from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
 from envlock.workflows.build import BuildEngine
-from envlock.workflows.image_archive import check_writable, write_archive
 from envlock.workflows.locks import get_name
 from envlock.workflows.model import read_lock
 from envlock.workflows.pin import pin
@@ -67,9 +64,6 @@ OutputOption = Annotated[
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print the Dockerfile; use no network, write nothing.")
 ]
-ResolveOption = Annotated[
-    bool, typer.Option("--resolve", help="With --dry-run: ask the registry for the digest.")
-]
 PinOption = Annotated[
     bool,
     typer.Option("--pin", help="Record base and Debian packages in the lockfile; do not build."),
@@ -108,12 +102,6 @@ DeterministicOption = Annotated[
 NetworkOption = Annotated[
     str, make_choice(NETWORKS, "network", "--network", help="Network during the build.")
 ]
-UserOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="UID[:GID]", help="User of the container [default: 1000:1000].", show_default=False
-    ),
-]
 RebuildOption = Annotated[
     bool, typer.Option("--rebuild", help="Build again; exit 1 if the image differs.")
 ]
@@ -121,13 +109,6 @@ GpusOption = Annotated[bool, typer.Option("--gpus", help="Verify inside with thi
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Build every step from scratch.")]
 PushOption = Annotated[
     bool, typer.Option("--push", help="Push it to the registry of its tag, and record the digest.")
-]
-
-ArchiveOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Write the image to this file, as an OCI archive.", show_default=False
-    ),
 ]
 
 
@@ -140,15 +121,12 @@ class ImageOptions:
     mirror: MirrorOption = None
     accept: AcceptOption = None
     deterministic: DeterministicOption = False
-    user: UserOption = None
 
     @property
     def request(self) -> ImageRequest:
         """The same for the workflows."""
         mirrors = self.mirror or ()
-        return ImageRequest(
-            self.base, self.platform, mirrors, self.accept, self.deterministic, self.user
-        )
+        return ImageRequest(self.base, self.platform, mirrors, self.accept, self.deterministic)
 
 
 @dataclass(frozen=True)
@@ -182,7 +160,6 @@ class WayOptions:
 
     output: OutputOption = None
     dry_run: DryRunOption = False
-    resolve: ResolveOption = False
     pin: PinOption = False
     rebuild: RebuildOption = False
 
@@ -193,7 +170,6 @@ class ResultOptions:
 
     tag: TagOption = None
     push: PushOption = False
-    archive: ArchiveOption = None
 
 
 PLAIN_IMAGE = ImageOptions()
@@ -270,27 +246,19 @@ def _choose_engine(options: EngineOptions) -> BuildEngine:
 
 
 def _check_options(ways: Mapping[str, object], options: Options) -> None:
-    """Refuse two ways at once, options that a way does not use, and `--resolve` if the registry is
-    asked in any case.
-    """
+    """Refuse two ways at once, and options that a way does not use."""
     refuse_both(
         {"--offline": options.source.offline},
-        {"--resolve": options.way.resolve, "--pin": ways["--pin"], "--push": options.result.push},
+        {"--pin": ways["--pin"], "--push": options.result.push},
     )
     of_image = {
         "--tag": options.result.tag,
         "--push": options.result.push,
         "--gpus": options.engine.gpus,
-        "--archive": options.result.archive,
         "--no-cache": options.engine.no_cache and not ways["--rebuild"],
     }
     refuse_both(ways, of_image)
-    if options.way.resolve and not ways["--dry-run"]:
-        raise UsageError(
-            "`--resolve` needs `--dry-run`: all else asks the registry anyway",
-            hint="remove `--resolve`",
-        )
-    if ways["--dry-run"] and not options.way.resolve:
+    if ways["--dry-run"]:
         refuse_both(ways, {"--mirror": options.image.mirror, "--accept": options.image.accept})
 
 
@@ -298,7 +266,6 @@ def _render(source: str | bytes | Lockfile, options: Options) -> None:
     rendered = envlock.dockerfile(
         source,
         options.image.request,
-        resolve=options.way.resolve,
         wheelhouse=options.source.wheelhouse,
     )
     _warn(rendered.warnings, options)
@@ -342,16 +309,13 @@ def _write(source: str | bytes | Lockfile, options: Options) -> None:
     )
     if not isinstance(source, str) or before is None:
         return
-    # A lockfile changes only if this has found more wheels.
-    if len(list_unhashed(before)) > len(list_unhashed(made.lock)):
+    # A lockfile changes only if this has found other wheels.
+    if before.identity != made.lock.identity:
         envlock.save(made.lock, source, before)
         talk(f"wrote {source}: base and wheels", quiet=options.quiet)
 
 
 def _build(source: str | bytes | Lockfile, options: Options) -> None:
-    # Before minutes are spent on an image that cannot be written.
-    if options.result.archive is not None:
-        check_writable(options.result.archive)
     before = _load(source)
     made = envlock.build(
         source,
@@ -369,9 +333,6 @@ def _build(source: str | bytes | Lockfile, options: Options) -> None:
             parts = f"wheels, {parts}"
         envlock.save(made.lock, source, before)
         talk(f"wrote {source}: {parts}", quiet=options.quiet)
-    if options.result.archive is not None:
-        digest = write_archive(made, options.result.archive, options.engine.engine)
-        talk(f"wrote {options.result.archive}: OCI archive, manifest {digest}", quiet=options.quiet)
     if made.pushed is not None:
         talk(
             f"pushed {made.pushed}, with its bill of materials and provenance", quiet=options.quiet
@@ -386,9 +347,7 @@ def _print_verdict(made: BuiltImage, source: str | bytes | Lockfile, options: Op
         talk(f"warning: {made.describe()}", quiet=quiet)
         return
     if not verdict.image.match:
-        untagged = ""
-        if options.result.tag is not None:
-            untagged = f", and {made.name} is not tagged"
+        untagged = f", and {made.name} is not tagged" if options.result.tag is not None else ""
         name = get_name(source)
         talk(f"the image is not the environment of {name}{untagged}:\n{verdict.image.to_text()}")
         if made.lock.image is not None:

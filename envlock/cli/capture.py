@@ -15,10 +15,10 @@ from envlock.cli.options import STDIN, PythonOption, QuietOption, load_config, r
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice, spread_groups
 from envlock.containers.engines import AUTO, ENGINES
-from envlock.lock.lock_warnings import list_warnings
+from envlock.lock.lock_warnings import describe_replaced, list_warnings
 from envlock.numerics.canary.canary_summary import describe_canary
-from envlock.numerics.programs.program_summary import describe_programs
-from envlock.packages.proofs import describe_proofs, find_lost_proofs
+from envlock.numerics.programs.program_comparison import describe_programs
+from envlock.packages.proofs import find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
@@ -56,13 +56,7 @@ NewPolicyOption = Annotated[
         show_default=False,
     ),
 ]
-HashesOption = Annotated[
-    bool,
-    typer.Option("--hashes", help="Also find the wheel of every package, like `envlock hash`."),
-]
-CanaryOption = Annotated[
-    bool, typer.Option("--canary", help="Also compute the canary, like `envlock canary --update`.")
-]
+CanaryOption = Annotated[bool, typer.Option("--canary", help="Also compute the canary.")]
 CheckOption = Annotated[
     bool,
     typer.Option(
@@ -98,6 +92,10 @@ ProgramOption = Annotated[
         show_default=False,
     ),
 ]
+StaticOption = Annotated[
+    bool,
+    typer.Option("--static", help="Only what files say: start no process that imports TensorFlow."),
+]
 MachineOption = Annotated[
     bool,
     typer.Option(
@@ -110,7 +108,7 @@ WithoutOption = Annotated[
     typer.Option(
         "--without-tensorflow",
         envvar="ENVLOCK_WITHOUT_TENSORFLOW",
-        help="Lock an environment although TensorFlow is not installed in it.",
+        help="Lock an environment with none of TensorFlow, JAX and PyTorch.",
     ),
 ]
 ImageOption = Annotated[
@@ -147,11 +145,11 @@ class EnvironmentOptions:
 class ContentOptions:
     """What the lockfile is to hold beside the facts."""
 
-    hashes: HashesOption = False
     canary: CanaryOption = False
     only: OnlyOption = None
     entry: ForOption = None
     program: ProgramOption = None
+    static: StaticOption = False
 
 
 HERE = EnvironmentOptions()
@@ -171,8 +169,8 @@ def capture(
 ) -> None:
     """Write the live environment into a lockfile.
 
-    TensorFlow is not imported (except with --canary). No secrets, user names or host names are
-    recorded.
+    A process of its own imports TensorFlow once, to see which files it loads; with --static, none
+    does. No secrets, user names or host names are recorded.
 
     \b
     Examples:
@@ -188,7 +186,7 @@ def capture(
         alone = wanted == FACTS_ONLY and policy is None and not check
         _add_machine(output, place.python, alone=alone, quiet=quiet)
         return
-    more = {"--hashes": wanted.hashes, "--only": wanted.only, "--program": wanted.program}
+    more = {"--only": wanted.only, "--program": wanted.program, "--static": wanted.static}
     if check:
         refuse_both({"--check": check}, {**more, "--image": place.image})
         progress = Terminal(quiet)
@@ -201,9 +199,7 @@ def capture(
     if place.image is not None:
         others = {"--canary": wanted.canary, "--for": wanted.entry, "--add-machine": add_machine}
         _refuse_with_image({**more, **others})
-        python = None
-        if place.python is not None:
-            python = os.fspath(place.python)
+        python = os.fspath(place.python) if place.python is not None else None
         inside = ImageEnvironment(place.image, python, place.engine, place.gpus)
         lock = envlock.capture_image(inside, *rules, project=about, progress=Terminal(quiet))
         lock = add_data_section(lock, project.data, Terminal(quiet))
@@ -217,7 +213,7 @@ def capture(
             need_tensorflow=not place.without_tensorflow,
             progress=Terminal(quiet),
         )
-    _write(path, lock, earlier, hashes=wanted.hashes, canary=wanted.canary, quiet=quiet)
+    _write(path, lock, earlier, canary=wanted.canary, quiet=quiet)
 
 
 def _choose_contents(
@@ -228,14 +224,14 @@ def _choose_contents(
         wanted.entry, project.entry, Path.cwd(), canary=wanted.canary
     )
     return Contents(
-        wanted.hashes,
-        wanted.canary,
-        wanted.only,
-        about,
-        entries,
-        programs,
-        name_functions(wanted.program or (), Path.cwd()),
-        project.data,
+        canary=wanted.canary,
+        only=wanted.only,
+        project=about,
+        entry=entries,
+        programs=programs,
+        functions=name_functions(wanted.program or (), Path.cwd()),
+        data=project.data,
+        static=wanted.static,
     )
 
 
@@ -295,7 +291,6 @@ def _write(
     lock: Lockfile,
     earlier: Lockfile | None,
     *,
-    hashes: bool,
     canary: bool,
     quiet: bool,
 ) -> None:
@@ -305,7 +300,7 @@ def _write(
     if path is None:
         emit(lock.to_bytes())
         return
-    envlock.save(lock, path, earlier)
+    _save(lock, path, earlier, quiet=quiet)
     verb = "wrote" if earlier is None else "renewed"
     talk(f"{verb} {path}: {_describe_lock(lock)}", quiet=quiet)
     for text in count_held(lock.to_document()):
@@ -319,9 +314,14 @@ def _write(
         talk(f"  {describe_canary(lock)}", quiet=quiet)
     for line in describe_programs(lock):
         talk(f"  {line}", quiet=quiet)
-    if hashes:
-        for line in describe_proofs(lock):
-            talk(line, quiet=quiet)
+
+
+def _save(lock: Lockfile, path: Path, earlier: Lockfile | None, *, quiet: bool) -> None:
+    """Write a lockfile, after a warning if it replaces that of another environment."""
+    if earlier is not None:
+        for text in describe_replaced(earlier, lock):
+            talk(f"warning: {text}", quiet=quiet)
+    envlock.save(lock, path, earlier)
 
 
 def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
@@ -383,6 +383,10 @@ def _describe_lock(lock: Lockfile) -> str:
     parts = []
     if facts.tensorflow is not None:
         parts.append(f"TensorFlow {facts.tensorflow.version or 'of unknown version'}")
+    if facts.jax is not None:
+        parts.append(f"JAX {facts.jax.version or 'of unknown version'}")
+    if facts.torch is not None:
+        parts.append(f"PyTorch {facts.torch.version or 'of unknown version'}")
     packages = count(len(facts.packages or {}), "package")
     if lock.identity is not None:
         proven = sum(package.wheel is not None for package in lock.identity.packages.values())

@@ -10,21 +10,21 @@ import typer
 import envlock
 from envlock.cli.options import LIVE, STDIN, FormatOption, PythonOption, find_source, show
 from envlock.cli.parser import Command, make_app, make_choice
+from envlock.lock.models import Lockfile
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policies import names
 from envlock.workflows.data_capture import add_live_data
-from envlock.workflows.locks import load_lock
 from envlock.workflows.model import read_lock
+from envlock.workflows.pastes import load_side
 from envlock.workflows.settings import Config
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.lock.models import Lockfile
 
 app = make_app()
 
 SideArgument = Annotated[
-    str, typer.Argument(help="Lockfile, stamped model, - for stdin, or `live`.", show_default=False)
+    str,
+    typer.Argument(
+        help="Lockfile, stamped model, pasted text, - for stdin, or `live`.", show_default=False
+    ),
 ]
 TierOption = Annotated[
     str,
@@ -44,22 +44,25 @@ def diff(
 ) -> None:
     """Compare two lockfiles, or a lockfile and the live environment.
 
-    Exit 1 if something differs that the policy does not allow.
+    Exit 1 if something differs that the policy does not allow. Of a pasted freeze, environment.yml,
+    Dockerfile, tf_env report or nvidia-smi table, what it states is compared.
 
     \b
     Examples:
       envlock diff alice.lock bob.lock  why two people get different numbers
       envlock diff old.lock live        what has changed here since
       envlock diff model.keras live     does what made this stamped model differ from here?
+      envlock diff freeze.txt live      what of a pasted `pip freeze` differs from here?
     """
     if a == b == STDIN:
         raise UsageError("both sides are stdin", hint="name a file or `live` for one of them")
-    one, other = load_lock(_read_side(a, python)), load_lock(_read_side(b, python))
+    one, other = load_side(_read_side(a, python)), load_side(_read_side(b, python))
     # The live environment has the data of the project here, at the paths that the other side names.
-    if a == LIVE:
-        one = add_live_data(one, other)
-    elif b == LIVE:
-        other = add_live_data(other, one)
+    if isinstance(one, Lockfile) and isinstance(other, Lockfile):
+        if a == LIVE:
+            one = add_live_data(one, other)
+        elif b == LIVE:
+            other = add_live_data(other, one)
     report = envlock.diff(
         one,
         other,

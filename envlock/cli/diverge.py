@@ -190,9 +190,7 @@ WARNINGS = {
 
 def _explain(found: Recorded, output: Path, *, quiet: bool) -> None:
     """Print what was written; limits are printed with --quiet as well."""
-    size = f"{found.size / 1e3:.1f} kB"
-    if found.size >= 100_000:
-        size = f"{found.size / 1e6:.1f} MB"
+    size = f"{found.size / 1e6:.1f} MB" if found.size >= 100_000 else f"{found.size / 1e3:.1f} kB"
     amount = f"{found.entries} entries of {count(found.steps, 'step')}"
     talk(f"wrote {output}: {amount}, {size}, TensorFlow {found.header.tensorflow}", quiet=quiet)
     if found.effect in WARNINGS:

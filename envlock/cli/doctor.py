@@ -68,9 +68,7 @@ def doctor(
     """
     if setup is not None and not prove:
         raise UsageError("`--with` needs `--prove`", hint="add `--prove`")
-    source = None
-    if lock is not None:
-        source = find_source(lock)
+    source = find_source(lock) if lock is not None else None
     report = envlock.doctor(
         source, python=python, prove=prove, setup=setup, progress=Terminal(quiet)
     )

@@ -16,22 +16,29 @@ from envlock.cli.options import (
     WITHOUT_ENVIRONMENT,
     DataFormatOption,
     LockOption,
+    PolicyOption,
     PythonOption,
     find_near,
+    find_source,
+    get_source,
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
 from envlock.lock.explanation import serialize
 from envlock.reports.finding import render_code
-from envlock.reports.policy_text import render_facts
+from envlock.reports.policy_text import list_allowed, render_facts
 from envlock.reports.text import paint
+from envlock.runtime.errors import UsageError
 from envlock.workflows.codes import check_name, list_codes
 
 app = make_app()
 
 
-def _note_code(context: typer.Context, path: str) -> str:
+def _note_code(context: typer.Context, path: str | None) -> str | None:
     """Note that the code of a finding is explained, which needs no environment."""
+    if path is None:
+        context.meta[WITHOUT_ENVIRONMENT] = True
+        return path
     # A path with a dot is not a code, so the tables of codes are not loaded for it.
     if "." in path:
         return path
@@ -43,10 +50,10 @@ def _note_code(context: typer.Context, path: str) -> str:
 
 
 PathArgument = Annotated[
-    str,
+    str | None,
     typer.Argument(
         callback=_note_code,
-        help="Path or pattern of facts, such as `cpu.flags`, or the code of a finding.",
+        help="Path or pattern of facts, such as `cpu.flags`, or the code of a finding. [default: all that may differ]",
         show_default=False,
     ),
 ]
@@ -55,12 +62,15 @@ PathArgument = Annotated[
 @app.command(cls=Command)
 def explain(
     context: typer.Context,
-    path: PathArgument,
+    path: PathArgument = None,
     lock: LockOption = None,
+    policy: PolicyOption = None,
     python: PythonOption = None,
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
 ) -> None:
     """Explain facts: both values, the rule of each policy, why it matters and how that is known.
+
+    Without PATH, the facts of the lockfile that may differ under its policy, and why.
 
     \b
     Examples:
@@ -68,7 +78,17 @@ def explain(
       envlock explain packages.numpy                 all facts of a package
       envlock explain "cpu.*" --format json          for programs
       envlock explain ENV203                         the code of a finding
+      envlock explain -p same-arch                   what may differ under another policy
     """
+    if path is None:
+        allowed = envlock.allowed(find_source(lock), policy)
+        _print(serialize(allowed), list_allowed(allowed), format)
+        return
+    if get_source(context, "policy") == "COMMANDLINE":
+        raise UsageError(
+            "`--policy` lists what may differ, without PATH",
+            hint="remove `--policy`: every policy's rule is shown",
+        )
     if WITHOUT_ENVIRONMENT in context.meta:
         code = asdict(list_codes()[path])
         _print(code, render_code(code), format)

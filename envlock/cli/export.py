@@ -12,9 +12,8 @@ from envlock.cli.options import (
     STDIN,
     LockArgument,
     QuietOption,
-    RequireAllOption,
     find_source,
-    report_left_out,
+    refuse_left_out,
 )
 from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
@@ -43,6 +42,10 @@ WheelhouseOption = Annotated[
         show_default=False,
     ),
 ]
+NoHashesOption = Annotated[
+    bool,
+    typer.Option("--no-hashes", help="For requirements: all packages by version, without proofs."),
+]
 
 
 @app.command(cls=Command)
@@ -52,17 +55,17 @@ def export(
     format: FormatOption,  # noqa: A002 (the option's name)
     output: OutputOption = None,
     wheelhouse: WheelhouseOption = None,
-    require_all: RequireAllOption = False,
+    no_hashes: NoHashesOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Export a lockfile in a format of other tools.
 
     `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a
-    proven wheel (`envlock hash`) are written, and to `pylock` also those from a public Git
-    repository, by commit; the others are listed with the reason, in the file and on stderr.
+    proven wheel (`envlock hash`) are written, and to `pylock` also those from a Git
+    repository (`https` or `ssh`), by commit; the others are listed with the reason, in the file and on stderr, and the
+    exit code is 1. Packages that no policy compares (`envlock ignore`) do not count.
 
-    `cyclonedx` is a software bill of materials; with `--wheelhouse` it has the licences that the
-    wheels declare. `slsa` says how the recorded image was built. `compose`, `devcontainer` and
+    `cyclonedx` is a software bill of materials. `slsa` says how the recorded image was built. `compose`, `devcontainer` and
     `kubernetes` start the pushed image by its digest, with the locked GPUs and CPUs. The same
     lockfile gives the same bytes.
 
@@ -70,6 +73,7 @@ def export(
     Examples:
       envlock export --format pylock -o pylock.toml              then: uv pip install -r pylock.toml
       envlock export --format requirements -o requirements.txt   then: pip install --no-deps --require-hashes -r ...
+      envlock export --format requirements --no-hashes           every version, also without `envlock hash`
       envlock export --format pylock --wheelhouse wheelhouse     for machines without a network
       envlock export --format cyclonedx -o sbom.cdx.json         every package with purl and hash, and the base image
       envlock export --format kubernetes -o job.yaml             a job for the image of `envlock build --push`
@@ -77,13 +81,17 @@ def export(
       envlock export --format jobset -o jobset.yaml              these pods as a JobSet
       envlock export --format slsa -o provenance.json            in-toto provenance of the image
     """
-    path = output
-    if str(output) == STDIN:
-        path = None
-    written = envlock.export(find_source(lock), to=format, output=path, wheelhouse=wheelhouse)
-    report_left_out(written.left_out, "exported", required=require_all, quiet=quiet)
+    path = None if str(output) == STDIN else output
+    written = envlock.export(
+        find_source(lock), to=format, output=path, wheelhouse=wheelhouse, hashes=not no_hashes
+    )
+    _write(written.text.encode("utf-8"), path, quiet=quiet)
+    refuse_left_out(written.left_out, "exported")
+
+
+def _write(data: bytes, path: Path | None, *, quiet: bool) -> None:
     if path is None:
-        emit(written.text.encode("utf-8"))
+        emit(data)
         return
-    write_atomically(path, written.text.encode("utf-8"), "file")
+    write_atomically(path, data, "file")
     talk(f"wrote {path}", quiet=quiet)

@@ -16,7 +16,6 @@ from envlock.cli.options import (
     LockOption,
     PolicyOption,
     PythonOption,
-    QuietOption,
     ReportOptions,
     TimeoutOption,
     find_near,
@@ -27,10 +26,9 @@ from envlock.cli.parser import Command, Group, make_app, make_choice, spread_gro
 from envlock.fleet.digest import digest
 from envlock.fleet.engines import AUTO, CHOICES
 from envlock.reports import render
-from envlock.runtime.errors import UsageError, WriteError
-from envlock.runtime.report import Report, count
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import Report
 from envlock.workflows.fleet import FleetLaunch, write_vetted
-from envlock.workflows.fleet_clean import clean_fleet
 
 app = make_app(
     cls=Group,
@@ -63,12 +61,6 @@ RanksOption = Annotated[
         show_default=False,
     ),
 ]
-AgainstOption = Annotated[
-    str | None,
-    typer.Option(
-        "--against", metavar="DIR", help="Folder of earlier jobs, to find what has changed."
-    ),
-]
 VettedOption = Annotated[
     Path | None,
     typer.Option(
@@ -87,7 +79,6 @@ def report(
     lock: LockArgument = None,
     to: ToOption = ".envlock-fleet",
     python: PythonOption = None,
-    quiet: QuietOption = False,
 ) -> None:
     """Write the report of one rank to a shared folder, for `envlock fleet check`.
 
@@ -122,7 +113,6 @@ def check(
     lock: LockArgument = None,
     policy: PolicyOption = None,
     awaited: AwaitedReports = THIS_JOB,
-    against: AgainstOption = None,
     vetted: VettedOption = None,
     shown: ReportOptions = AS_TEXT,
 ) -> None:
@@ -138,8 +128,6 @@ def check(
       envlock fleet check reports                     the job of this batch script
       envlock fleet check reports --ranks 8 --job 42  another job
       envlock fleet check reports --vetted nodes.txt  and write which nodes can be used
-      envlock fleet check today --against yesterday   and find what has changed on the nodes
-      envlock fleet check runs --job 2026-11-25 --against runs    since each was last in an earlier job
     """
     # The list is written whatever happens: an older one must not outlive a check that fails.
     nodes: list[str] = []
@@ -150,7 +138,6 @@ def check(
             policy,
             ranks=awaited.ranks,
             job=awaited.job,
-            against=against,
             wait=awaited.wait,
         )
         nodes = found.evidence.vetted or []
@@ -270,47 +257,3 @@ def run(
     if not prepared.report.match:
         raise typer.Exit(prepared.report.exit_code)
     prepared.execute()
-
-
-FolderArgument = Annotated[
-    str, typer.Argument(metavar="DIR", envvar="ENVLOCK_FLEET_DIR", help="Folder that jobs share.")
-]
-OlderOption = Annotated[
-    float,
-    typer.Option(
-        "--older-than", metavar="DAYS", min=0, help="Age of the newest file of a job, in days."
-    ),
-]
-DryOption = Annotated[
-    bool, typer.Option("--dry-run", help="Remove nothing; say what would be removed.")
-]
-
-
-@app.command(cls=Command)
-def clean(
-    dir: FolderArgument = ".envlock-fleet",  # noqa: A002 (the argument's name)
-    older_than: OlderOption = 7,
-    dry_run: DryOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Remove what finished jobs have left in a shared folder.
-
-    Exit 0: done. Exit 6: a file cannot be removed.
-
-    Only files that envlock wrote are removed, and the folder of a job once it is empty. Links are
-    not followed. Reports of a job that `envlock fleet check --against` needs later are removed as
-    well.
-
-    \b
-    Examples:
-      envlock fleet clean                                   jobs without a new file for a week
-      envlock fleet clean /shared/fleet --older-than 30     for a month
-      envlock fleet clean /shared/fleet --dry-run           say what would be removed
-    """
-    done = clean_fleet(dir, older_than, dry_run=dry_run)
-    talk("\n".join(done.describe(dry_run=dry_run)), quiet=quiet)
-    if done.failed:
-        raise WriteError(
-            f"cannot remove {count(done.failed, 'file')} in {dir}",
-            hint="run it as the owner of the files",
-        )

@@ -26,13 +26,6 @@ app = make_app()
 OfflineOption = Annotated[
     bool, typer.Option("--offline", help="Use no index; record only local facts.")
 ]
-TrustOption = Annotated[
-    bool,
-    typer.Option(
-        "--trust-index",
-        help="Trust the index for the SHA-256 of wheels whose RECORD matches; downloads less.",
-    ),
-]
 BuildOption = Annotated[
     bool,
     typer.Option(
@@ -46,16 +39,14 @@ WheelOption = Annotated[
         help="Wheel, or folder of wheels, for packages that no index has (repeatable).",
     ),
 ]
-CacheOption = Annotated[bool, typer.Option(help="Keep downloaded wheels, for `envlock vendor`.")]
 
 
 @dataclass(frozen=True)
 class IndexOptions:
-    """The indexes that are asked, and how much they are trusted."""
+    """The indexes that are asked."""
 
     index_url: IndexOption = None
     offline: OfflineOption = False
-    trust_index: TrustOption = False
 
 
 USUAL_INDEXES = IndexOptions()
@@ -69,14 +60,14 @@ def hash(  # noqa: A001 (the command's name)
     indexes: IndexOptions = USUAL_INDEXES,
     build: BuildOption = False,
     add_wheel: WheelOption = None,
-    cache: CacheOption = True,
     quiet: QuietOption = False,
 ) -> None:
     """Find the wheel of every installed package and record its SHA-256.
 
-    A wheel is proven by its RECORD, which must list exactly the installed files with their hashes.
-    Its SHA-256 is computed from all its bytes. A package without a proven wheel is recorded with
-    the reason. A checkout or a folder gets a wheel with `--build`: its sources are copied and
+    A wheel is proven by its RECORD, which must list exactly the installed files with their hashes,
+    and by the files themselves. If its publisher's RECORD is wrong, the files are compared with those
+    in its archive. Its SHA-256 is computed from all its bytes. A package without a proven wheel is
+    recorded with the reason. A checkout or a folder gets a wheel with `--build`: its sources are copied and
     built, and the wheel is kept for `envlock vendor`.
 
     Nothing is written on exit 1 (another environment, or a package has lost its proof) and 5 (an
@@ -85,19 +76,14 @@ def hash(  # noqa: A001 (the command's name)
     \b
     Examples:
       envlock hash                        the nearest lockfile, and the indexes of pip's and uv's settings
-      envlock hash --trust-index          no downloads
       envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """
     source = find_source(lock)
-    before = None
-    if not isinstance(source, bytes):
-        before = envlock.load(source)
+    before = None if isinstance(source, bytes) else envlock.load(source)
     request = HashRequest(
         indexes.index_url or (),
         indexes.offline,
-        indexes.trust_index,
-        keep=cache,
         build=build,
         wheels=add_wheel or (),
     )

@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import LockOption, QuietOption, find_near
+from envlock.cli.options import LockOption, find_near
 from envlock.cli.output import talk
 from envlock.cli.parser import Command, make_app
+from envlock.lock.writer import restore_on_failure
+from envlock.workflows.settings_changes import find_settings
 
 app = make_app()
 
@@ -29,7 +31,6 @@ def ignore(
     pattern: PatternArgument,
     reason: ReasonOption,
     lock: LockOption = None,
-    quiet: QuietOption = False,
 ) -> None:
     """Allow facts to differ: add an override to pyproject.toml and to the lockfile.
 
@@ -41,12 +42,13 @@ def ignore(
       envlock ignore "packages.six.**" --reason "used by no training code"
     """
     path = find_near(lock)
-    before = None
-    if path is not None:
-        before = envlock.load(path)
-    file, changed = envlock.ignore(pattern, reason, path)
-    talk(f'wrote {file}: "{pattern}" = "ignore"', quiet=quiet)
+    before = envlock.load(path) if path is not None else None
+    # Both files or none: a rule in one of them would look like an edit of the other.
+    with restore_on_failure(find_settings()):
+        file, changed = envlock.ignore(pattern, reason, path)
+        if changed is not None and path is not None:
+            # What another command has written since `before` was read is kept.
+            envlock.save(changed, path, before)
+    talk(f'wrote {file}: "{pattern}" = "ignore"')
     if changed is not None and path is not None:
-        # What another command has written since `before` was read is kept.
-        envlock.save(changed, path, before)
-        talk(f"wrote {path}: policy {changed.policy.name}", quiet=quiet)
+        talk(f"wrote {path}: policy {changed.policy.name}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import envlock
-from envlock.cli.options import QuietOption
 from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.runtime.policies import names
@@ -18,7 +17,7 @@ FirstPolicyOption = Annotated[
 
 
 @app.command(cls=Command)
-def init(policy: FirstPolicyOption = "strict", quiet: QuietOption = False) -> None:
+def init(policy: FirstPolicyOption = "strict") -> None:
     """Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.
 
     It asks nothing, and keeps the settings that exist. `envlock capture` then writes the lockfile.
@@ -30,7 +29,7 @@ def init(policy: FirstPolicyOption = "strict", quiet: QuietOption = False) -> No
     """
     file, files = envlock.init(policy)
     if file is None:
-        talk("pyproject.toml has [tool.envlock] already", quiet=quiet)
+        talk("pyproject.toml has [tool.envlock] already")
     else:
-        talk(f"wrote {file}: [tool.envlock] with policy {policy}", quiet=quiet)
+        talk(f"wrote {file}: [tool.envlock] with policy {policy}")
     emit(files.rstrip("\n"))

@@ -11,10 +11,8 @@ import envlock
 from envlock.cli.options import AS_TEXT, PythonOption, ReportOptions
 from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app, spread_groups
-from envlock.lock.writer import write_atomically
 from envlock.numerics.invariance import LARGEST, MODES
-from envlock.reports import invariance_page, render
-from envlock.workflows.repeat import need_folder_of
+from envlock.reports import render
 
 app = make_app()
 
@@ -47,9 +45,6 @@ InputsOption = Annotated[
         show_default=False,
     ),
 ]
-HtmlOption = Annotated[
-    Path | None, typer.Option(help="Also write the report as a page.", show_default=False)
-]
 
 
 @app.command(cls=Command)
@@ -60,7 +55,6 @@ def invariance(
     largest: LargestOption = LARGEST,
     inputs: InputsOption = None,
     python: PythonOption = None,
-    html: HtmlOption = None,
     shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Measure whether a result depends on the batch that its sample is in.
@@ -76,9 +70,7 @@ def invariance(
       envlock invariance serving/ --mode graph       the function that a SavedModel serves
       envlock invariance train.py:build --largest 8  a function that returns a model
       envlock invariance model.keras --inputs x.npy  with inputs of yours
-      envlock invariance model.keras --html page.html  with a picture of the classes
     """
-    need_folder_of(html)
     report = envlock.invariance(
         model,
         modes=mode or (),
@@ -87,8 +79,5 @@ def invariance(
         python=python,
         progress=Terminal(shown.quiet),
     )
-    if html is not None:
-        page = invariance_page.render_page(report, render(report))
-        write_atomically(html, page.encode("utf-8"), "page")
     emit(render(report, shown.format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

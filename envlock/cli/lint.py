@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,17 +12,19 @@ from envlock.cli.options import LockOption, QuietOption, find_near, load_config,
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.reports import FORMATS, concise
+from envlock.runtime import lockfile
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
 from envlock.workflows import lint as workflow
+from envlock.workflows.interpreter import find_environment
 
 app = make_app()
 
 PathsArgument = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="PATH",
-        help="Python files and notebooks, or folders that hold them.",
+        help="Python files and notebooks, or folders that hold them. [default: the project]",
         show_default=False,
     ),
 ]
@@ -40,9 +43,6 @@ SelectOption = Annotated[
 ]
 IgnoreOption = Annotated[
     list[str] | None, typer.Option(help="Exclude these rules or prefixes.", show_default=False)
-]
-StatisticsOption = Annotated[
-    bool, typer.Option("--statistics", help="Print only the number of findings of each rule.")
 ]
 BaselineOption = Annotated[
     Path | None,
@@ -65,12 +65,11 @@ LintFormatOption = Annotated[
 
 @app.command(cls=Command)
 def lint(
-    paths: PathsArgument,
+    paths: PathsArgument = None,
     tf: TensorflowOption = None,
     lock: LockOption = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
-    statistics: StatisticsOption = False,
     baseline: BaselineOption = None,
     write_baseline: WriteBaselineOption = False,
     format: LintFormatOption = "text",  # noqa: A002 (the option's name)
@@ -85,12 +84,11 @@ def lint(
 
     \b
     Examples:
-      envlock lint .                           the project, for the locked TensorFlow
+      envlock lint                             the project, for the locked TensorFlow
       envlock lint train.py --tf 2.15.1        for another version
       envlock lint src --select ENV1,ENV2      only switches, variables and seeds
       envlock lint . -f sarif > lint.sarif     for code scanning
       envlock lint . -f concise                one line a finding, for editors
-      envlock lint . --statistics              how often each rule finds something
       envlock lint . --baseline old.json --write-baseline    accept the present findings
       envlock lint . --baseline old.json       only what is new since then
     """
@@ -105,20 +103,31 @@ def lint(
         tuple(project.lint.get("exclude", [])),
         project.lint_per_file,
         _load_baseline(baseline, unread=write_baseline),
+        _find_python(),
     )
-    report = workflow.lint_with(paths, options, Terminal(quiet))
+    report = workflow.lint_with(paths or [_find_project()], options, Terminal(quiet))
     if write_baseline and baseline is not None:
         workflow.write_baseline(baseline, report.findings)
         number = count(len(report.findings), "finding")
         talk(f"wrote {baseline}: {number}", quiet=quiet)
         raise typer.Exit(0)
-    if statistics:
-        emit(concise.render_statistics(report))
-        raise typer.Exit(report.exit_code)
     if format == CONCISE:
         emit(concise.render(report))
         raise typer.Exit(report.exit_code)
     show(report, format)
+
+
+def _find_project() -> str:
+    """Return the folder of the project, as it is shown: `.` from its own folder."""
+    return os.path.relpath(lockfile.find_project(str(Path.cwd())))
+
+
+def _find_python() -> Path | None:
+    """Return the interpreter of the environment that all commands are about, None for this one."""
+    try:
+        return find_environment(os.environ, Path.cwd()).python
+    except UsageError:  # to read code, none is needed
+        return None
 
 
 def _load_baseline(file: Path | None, *, unread: bool) -> dict[str, object] | None:

@@ -123,8 +123,6 @@ def _needs_environment(context: typer.Context) -> bool:
         return LIVE in (params["a"], params["b"])
     if context.info_name == "show":
         return params.get("lock") == LIVE
-    if context.info_name == "portable":
-        return bool(params.get("estimate"))
     if WITHOUT_ENVIRONMENT in context.meta:
         return False
     if context.info_name == "doctor" and params.get("lock"):
@@ -157,9 +155,6 @@ TimeoutOption = Annotated[
     float, typer.Option(metavar="SECONDS", min=1, help="Give up after this long.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
-RequireAllOption = Annotated[
-    bool, typer.Option("--require-all", help="Exit 1 and write nothing if a package is left out.")
-]
 FormatOption = Annotated[
     str, make_choice(FORMATS, "format", "--format", "-f", help="Format of the report.")
 ]
@@ -313,21 +308,14 @@ def show(report: Report, format: str) -> NoReturn:  # noqa: A002 (the option's n
     raise typer.Exit(report.exit_code)
 
 
-def report_left_out(packages: Sequence[object], verb: str, *, required: bool, quiet: bool) -> None:
-    """Print which packages are not `verb` (exported, vendored) and why; exit with 1 if all of them
-    were required.
-    """
+def refuse_left_out(packages: Sequence[object], verb: str) -> None:
+    """Print which packages are not `verb` (exported, vendored) and why; exit with 1."""
     if not packages:
         return
-    start = "warning"
-    if required:
-        start = "error"
-        quiet = False
-    talk(f"{start}: {count(len(packages), 'package')} not {verb}:", quiet=quiet)
+    talk(f"error: {count(len(packages), 'package')} not {verb}:")
     for package in packages:
-        talk(f"  {package}", quiet=quiet)
-    if required:
-        raise typer.Exit(1)
+        talk(f"  {package}")
+    raise typer.Exit(1)
 
 
 def refuse_both(ways: Mapping[str, object], others: Mapping[str, object]) -> None:

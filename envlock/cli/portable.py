@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import FormatOption, PythonOption, QuietOption, show
-from envlock.cli.output import Terminal
+from envlock.cli.options import FormatOption, show
 from envlock.cli.parser import Command, make_app
 
 app = make_app()
@@ -17,22 +16,12 @@ app = make_app()
 LocksArgument = Annotated[
     list[Path], typer.Argument(metavar="LOCK...", help="Lockfiles of all machines.")
 ]
-EstimateOption = Annotated[
-    bool,
-    typer.Option(
-        "--estimate",
-        help="Also compute the canary here and on an emulated processor, under the cap. Takes minutes.",
-    ),
-]
 
 
 @app.command(cls=Command)
 def portable(
     locks: LocksArgument,
-    estimate: EstimateOption = False,
-    python: PythonOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
 ) -> None:
     """Find variables under which machines of different processors compute the same bits.
 
@@ -43,9 +32,8 @@ def portable(
 
     \b
     Examples:
-      envlock portable a.lock b.lock              what to export, and what is proven
-      envlock portable a.lock b.lock --estimate   which operations it reaches, by emulation
-      envlock portable team/*.lock -f json        for programs
+      envlock portable a.lock b.lock        what to export, and what is proven
+      envlock portable team/*.lock -f json  for programs
     """
-    report = envlock.portable(locks, estimate=estimate, python=python, progress=Terminal(quiet))
+    report = envlock.portable(locks)
     show(report, format)

@@ -22,7 +22,7 @@ from envlock.cli.output import Terminal, emit, get_width, has_color, say
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
-from envlock.reports import heatmap, render, repeat_csv, repeat_page, repeat_svg
+from envlock.reports import heatmap, render, repeat_page
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import UNKNOWN, Report
 from envlock.workflows.program import Program
@@ -61,21 +61,7 @@ HtmlOption = Annotated[
 PngOption = Annotated[
     Path | None,
     typer.Option(
-        help="Also write the matrices as a picture (needs tf-envlock[plots]).", show_default=False
-    ),
-]
-SvgOption = Annotated[
-    Path | None,
-    typer.Option(help="Also write the matrices as a picture for a paper.", show_default=False),
-]
-CsvOption = Annotated[
-    Path | None,
-    typer.Option(help="Also write the distances as a table.", show_default=False),
-]
-DateOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT", help="Date to show on the page and the SVG picture.", show_default=False
+        help="Also write the matrices as a picture (needs the extra `plots`).", show_default=False
     ),
 ]
 OutputOption = Annotated[
@@ -103,9 +89,6 @@ class ResultOptions:
     step: StepOption = None
     html: HtmlOption = None
     png: PngOption = None
-    svg: SvgOption = None
-    csv: CsvOption = None
-    date: DateOption = None
 
 
 NO_PROGRAM = RepeatedProgram()
@@ -143,7 +126,7 @@ def repeat(
     """
     # What can be refused is refused before the runs, which can take hours.
     _check(run.script, results)
-    need_folder_of(results.html, results.png, results.svg, results.csv)
+    need_folder_of(results.html, results.png)
     if results.png is not None:
         heatmap.need_matplotlib()
     steps = results.step or []
@@ -189,17 +172,12 @@ def _print_hints(report: Report) -> None:
 
 
 def _write(report: Report[RepeatEvidence], results: ResultOptions) -> None:
-    """Write the page, the pictures and the table that were requested."""
+    """Write the page and the picture that were requested."""
     if results.html is not None:
-        page = repeat_page.render_page(report, render(report), results.date)
+        page = repeat_page.render_page(report, render(report))
         write_atomically(results.html, page.encode("utf-8"), "page")
     if results.png is not None:
         # An optional package, which `need_matplotlib` has found.
         from envlock.reports.heatmap_png import render_png
 
         write_atomically(results.png, render_png(report), "picture")
-    if results.svg is not None:
-        picture = repeat_svg.render_svg(report, results.date)
-        write_atomically(results.svg, picture.encode("utf-8"), "picture")
-    if results.csv is not None:
-        write_atomically(results.csv, repeat_csv.render_csv(report).encode("utf-8"), "table")

@@ -16,7 +16,6 @@ from envlock.cli.options import (
     PythonOption,
     QuietOption,
     find_source,
-    refuse_both,
 )
 from envlock.cli.output import talk
 from envlock.cli.parser import Command, make_app, spread_groups
@@ -42,7 +41,7 @@ class RunCommand(Command):
         """Parse the words before the command.
 
         Raises:
-            UsageError: there is more than a lockfile before `--`, or two lockfiles are named.
+            UsageError: there is more than a lockfile before `--`.
         """
         if "--" in args:
             end = args.index("--")
@@ -54,12 +53,7 @@ class RunCommand(Command):
             end = words[0] if words else len(args)
             command = _parse_command(args[end:])
         ctx.meta["envlock.command"] = command
-        rest = super().parse_args(ctx, args[:end])
-        # Only a word of the command line excludes `--lock`; the variable is used if neither names a
-        # lockfile.
-        if words and ctx.params.get("named") and ctx.params.get("lock") == args[words[0]]:
-            raise UsageError("--lock and LOCK both name a lockfile", hint="use one of them")
-        return list(rest)
+        return list(super().parse_args(ctx, args[:end]))
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         """Return the words of the usage line, with CMD for what the parser does not see."""
@@ -151,26 +145,6 @@ ObserveOption = Annotated[
         "--observe", help="Write into the lockfile which packages the run uses, to hold them, too."
     ),
 ]
-RecordOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the environment before and after the run, its drift, and the exit code as JSON.",
-        show_default=False,
-    ),
-]
-LockOption = Annotated[
-    str | None,
-    typer.Option("--lock", metavar="LOCK", help="Lockfile, as before `--`.", show_default=False),
-]
-
-
-@dataclass(frozen=True)
-class SourceOptions:
-    """The lockfile, which can be named in two ways."""
-
-    lock: LockArgument = None
-    named: LockOption = None
 
 
 @dataclass(frozen=True)
@@ -187,10 +161,8 @@ class WayOptions:
 
     unverified: UnverifiedOption = False
     observe: ObserveOption = False
-    record: RecordOption = None
 
 
-NEAREST = SourceOptions()
 AS_LOCKED = RecipeOptions()
 OR_REFUSE = WayOptions()
 
@@ -199,7 +171,7 @@ OR_REFUSE = WayOptions()
 @spread_groups
 def run(
     context: typer.Context,
-    source: SourceOptions = NEAREST,
+    lock: LockArgument = None,
     policy: PolicyOption = None,
     python: PythonOption = None,
     recipe: RecipeOptions = AS_LOCKED,
@@ -214,19 +186,17 @@ def run(
     another one in front.
 
     The determinism variables are set and unset as locked, the thread counts and Python's hash seed
-    are fixed, and the rest is verified. The command then replaces this process; with `--observe`
-    or `--record`, it is a child, and its signals and exit code are passed on. A bare `python` is
-    the environment's.
+    are fixed, and the rest is verified. The command then replaces this process; with `--observe`,
+    it is a child, and its signals and exit code are passed on. A bare `python` is the
+    environment's.
 
     \b
     Examples:
       envlock run train.py --epochs 10              a script, with the nearest lockfile
       envlock run -m trainer --epochs 10            a module
       envlock run --seed 7 python train.py          a program that calls envlock.activate()
-      envlock run --lock gpu.lock python train.py   another lockfile
-      envlock run gpu.lock -- python train.py       the same
+      envlock run gpu.lock -- python train.py       another lockfile
       envlock run --observe train.py                also hold packages that are imported only at run time
-      envlock run --record run.json train.py        also record the environment before and after it
     """
     command: list[str] = context.meta.get("envlock.command", [])
     if not command:
@@ -234,15 +204,12 @@ def run(
             "write one: envlock run python train.py, or after `--`: envlock run -- python train.py"
         )
         raise UsageError("no command to run", hint=hint)
-    lock = find_source(source.named or source.lock)
-    refuse_both({"--observe": way.observe}, {"--record": way.record})
+    source = find_source(lock)
     # Before the command runs, perhaps for hours: not every lockfile can take what is observed.
-    observed = None
-    if way.observe:
-        observed = find_lock_with_entry_points(lock)
+    observed = find_lock_with_entry_points(source) if way.observe else None
     prepared = envlock.prepare(
         command,
-        lock,
+        source,
         policy=policy,
         python=python,
         deterministic=recipe.deterministic,
@@ -256,8 +223,6 @@ def run(
     _explain(prepared, quiet=quiet)
     if observed is not None:
         _observe(prepared, observed, python, quiet=quiet)
-    if way.record is not None:
-        _record(prepared, lock, python, way.record, quiet=quiet)
     prepared.execute()
 
 
@@ -269,24 +234,6 @@ def _observe(prepared: Prepared, lock: Path, python: Path | None, *, quiet: bool
         before = f"{len(found.new)} of them not held before: {', '.join(found.new)}"
     talk(f"observed {count(len(found.used), 'package')}, {before}", quiet=quiet)
     raise typer.Exit(found.code)
-
-
-def _record(
-    prepared: Prepared, lock: str | bytes, python: Path | None, path: Path, *, quiet: bool
-) -> None:
-    """Run the command as a child, print how the environment has drifted, and exit as the command did."""
-    # Start-up time: the models, which a run that is not recorded does not need.
-    from envlock.workflows.recorded_run import check_record, run_recorded
-
-    check_record(path, lock)
-    done = run_recorded(prepared, lock, python, path)
-    for finding in done.drift:
-        talk(f"warning: changed during the run: {finding.message}", quiet=quiet)
-    drift = f"{count(len(done.drift), 'fact')} changed during the run"
-    if done.problem is not None:
-        drift = f"the environment after the run is unknown: {done.problem}"
-    talk(f"wrote {path}: exit code {done.code}, {drift}", quiet=quiet)
-    raise typer.Exit(done.code)
 
 
 def _explain(prepared: Prepared, *, quiet: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -17,13 +18,16 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
+from envlock.lock.pastes import Paste
 from envlock.reports.lock import render_lock
+from envlock.reports.paste import render_paste
 from envlock.reports.summary import render_summary as summarize
 from envlock.reports.text import paint
 from envlock.runtime.environment_line import make_line
 from envlock.workflows.capture import capture_live_lock
-from envlock.workflows.locks import load_document, load_lock
+from envlock.workflows.locks import load_document
 from envlock.workflows.model import read_line, read_lock
+from envlock.workflows.pastes import load_side, name_unstated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +41,7 @@ ShownArgument = Annotated[
     typer.Argument(
         metavar="LOCK",
         envvar="ENVLOCK_LOCK",
-        help="Lockfile, stamped model, - for stdin, or `live`. [default: the project's nearest envlock.lock]",
+        help="Lockfile, stamped model, pasted text, - for stdin, or `live`. [default: the project's nearest envlock.lock]",
         show_default=False,
     ),
 ]
@@ -72,18 +76,39 @@ def show(
       envlock show --line                  envlock:1:sha256:... (the digest of its facts)
       envlock show live --summary          this environment in at most 40 lines, for an issue
       envlock show model.keras             the environment that a stamped model was made in
+      envlock show freeze.txt              what a pasted `pip freeze` states
     """
     refuse_both({"--line": line, "--summary": summary}, {"--format json": format == "json"})
     if line:
         emit(_find_line(lock, python))
         return
-    shown = load_lock(_find_shown(lock, python))
-    if summary:
+    shown = load_side(_find_shown(lock, python))
+    if isinstance(shown, Paste):
+        refuse_both({"--summary": summary}, {f"a {shown.describe()}": True})
+        _show_paste(shown, format)
+    elif summary:
         emit("\n".join(summarize(shown.to_document())))
     elif format == "json":
         emit(shown.to_bytes())
     else:
         emit(paint(render_lock(shown.to_document()), color=has_color()))
+
+
+def _show_paste(paste: Paste, form: str) -> None:
+    """Print what a pasted text states."""
+    if form == "json":
+        lines = {each.path: each.line for each in paste.statements}
+        document = {
+            "formats": paste.names,
+            "facts": paste.make_facts(),
+            "lines": lines,
+            "disputed": paste.disputed,
+        }
+        emit(json.dumps(document, indent=2, sort_keys=True))
+        return
+    facts = [(each.path, each.value, each.line) for each in paste.statements]
+    unstated = name_unstated([each.path for each in paste.statements])
+    emit(paint(render_paste(paste.describe(), facts, unstated, paste.disputed), color=has_color()))
 
 
 def _find_line(name: str | None, python: Path | None) -> str:

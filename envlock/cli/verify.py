@@ -49,6 +49,10 @@ ProgramOption = Annotated[
         help="Also run the lockfile's functions and compare what TensorFlow really runs.",
     ),
 ]
+StaticOption = Annotated[
+    bool,
+    typer.Option("--static", help="Only what files say: do not look at what TensorFlow loads."),
+]
 
 LineOption = Annotated[
     str | None,
@@ -67,6 +71,7 @@ EXCLUDED = {
     "deep": "--deep",
     "numerics": "--numerics",
     "program": "--program",
+    "static": "--static",
 }
 """Options that need a lockfile, which `--line` does not use."""
 
@@ -86,6 +91,7 @@ class LookOptions:
     deep: DeepOption = False
     numerics: NumericsOption = False
     program: ProgramOption = False
+    static: StaticOption = False
 
 
 LOCKED_RULES = RuleOptions()
@@ -131,6 +137,7 @@ def verify(
         deep=look.deep,
         numerics=look.numerics,
         program=look.program,
+        static=look.static,
         progress=Terminal(shown.quiet),
     )
     show(report, shown.format)

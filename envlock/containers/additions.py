@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,29 +42,72 @@ there.
 _OURS = ("PATH", "HOME", "IFS", "SOURCE_DATE_EPOCH")
 _OURS_BEGIN = ("ENVLOCK_", "LD_", "PYTHON", "GLIBC_", "DYLD_")
 """Variables that the image sets itself, or that would turn a program into another one."""
+_HARMLESS = (
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONFAULTHANDLER",
+    "PYTHONNODEBUGRANGES",
+    "PYTHONTRACEMALLOC",
+    "PYTHONDEVMODE",
+    "PYTHONASYNCIODEBUG",
+    "PYTHONPROFILEIMPORTTIME",
+)
+"""Variables of Python that change what it prints and caches, and neither what it imports nor computes:
+https://docs.python.org/3/using/cmdline.html#environment-variables
+"""
+
+_HINTS = {
+    "word": "use letters, digits and plain punctuation",
+    "user": 'use numbers, such as "1000" or "1000:100"',
+    "text": "use no backslash, `$`, backtick or line break, and not both kinds of quotes",
+    "path": "use an absolute path of letters, digits and plain punctuation",
+    "variable": "use letters, digits and `_`",
+}
+
+_SECRET = re.compile(
+    r"(^|_)(PASS|PASSWORD|PASSWD|SECRET|TOKEN|APIKEY|CREDENTIALS?|PRIVATE_KEY|(API|ACCESS|AUTH)_?KEY)($|_)"
+    r"|(^|_)KEY$"
+)
+"""What names of variables with a secret have in them."""
+_SECRET_VALUE = re.compile(
+    r"hf_[A-Za-z0-9]{20,}|gh[opsu]_[A-Za-z0-9]{20,}|github_pat_|glpat-|AKIA[0-9A-Z]{16}|sk-[A-Za-z0-9_-]{20,}"
+    r"|xox[abpr]-|eyJ[A-Za-z0-9_-]{10,}\.eyJ|-----BEGIN |[a-z]+://[^/@ ]*:[^/@ ]+@"
+)
+"""How keys of well-known services begin, and a password in an address."""
 
 
 @dataclass(frozen=True)
 class CopiedFile:
-    """A file of the project: its path in the project and below the working folder, and its source
-    on this machine.
+    """A file of the project: its path in the project and below the working folder, its source on
+    this machine, and its size in bytes.
+
+    `link` is the target of a symbolic link, relative to its folder; then `sha256` is that of this
+    text.
     """
 
     path: str
     sha256: str
     is_program: bool
     source: Path
+    size: int = 0
+    link: str | None = None
 
 
 @dataclass(frozen=True)
 class Additions:
-    """The additions to an image, each value checked; `command` is empty if the base's own is used."""
+    """The additions to an image, each value checked; `command` is empty if the base's own is used.
+
+    `summary` says in a phrase what is copied, and `warnings` are sentences on what a user may not
+    expect.
+    """
 
     files: tuple[CopiedFile, ...] = ()
     workdir: str = HOME
     user: str = USER
     command: tuple[str, ...] = ()
     environ: tuple[tuple[str, str], ...] = ()
+    summary: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def recorded(self) -> Container:
@@ -103,10 +147,26 @@ def parse_additions(
     variables = []
     for name, value in environ.items():
         _check_variable(name, where)
-        variables.append((name, _check(value, "value", f"{where}: `environ.{name}`")))
+        variables.append((name, _check(value, "text", f"{where}: `environ.{name}`")))
     user = _parse_user(wanted.get("user", USER), f"{where}: `user`")
     workdir = _parse_workdir(wanted.get("workdir", HOME), where)
-    return Additions(tuple(files), workdir, user, words, tuple(sorted(variables)))
+    secrets = [name for name, value in variables if looks_secret(name, value)]
+    warnings: tuple[str, ...] = ()
+    if secrets:
+        warnings = (
+            f"`environ` has what looks like a secret: {', '.join(sorted(secrets))}; everybody who can "
+            "pull the image can read it: set it when the container starts",
+        )
+    environ = tuple(sorted(variables))
+    return Additions(tuple(files), workdir, user, words, environ, warnings=warnings)
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Return whether a variable looks like a secret, by its name or its value."""
+    # An address or a path says where a secret is, and a short word is a switch.
+    is_place = value.startswith(("/", "http://", "https://", "file:")) or len(value) < 6
+    by_name = _SECRET.search(name.upper()) is not None and not is_place
+    return by_name or _SECRET_VALUE.search(value) is not None
 
 
 def _parse_user(user: object, where: str) -> str:
@@ -145,6 +205,8 @@ def _check_variable(name: str, where: str) -> None:
             f"{where}: `environ.{name}` is a fact of the lockfile",
             hint="set it before `envlock capture`, and the image has it as locked",
         )
+    if name in _HARMLESS:
+        return
     if name in _OURS or name.startswith(_OURS_BEGIN):
         raise UsageError(
             f"{where}: `environ.{name}` belongs to the image or its loader", hint="remove it"
@@ -157,6 +219,4 @@ def _check(value: object, kind: str, where: str) -> str:
         return str(safe(value, kind, where))
     except LockfileError as error:
         reason = error.message.partition(" cannot go into an image: ")[2]
-        raise UsageError(
-            f"{where}: {reason}", hint="use letters, digits and plain punctuation"
-        ) from None
+        raise UsageError(f"{where}: {reason}", hint=_HINTS.get(kind, _HINTS["word"])) from None

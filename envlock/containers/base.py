@@ -22,7 +22,7 @@ from envlock.images.choose import (
 )
 from envlock.images.needs import collect_lock_needs
 from envlock.images.preflight import CannotMatchError
-from envlock.images.reference import Reference, parse
+from envlock.images.reference import Reference, is_local, parse
 from envlock.images.sources.interpreters import find_unlisted_machine
 from envlock.lock.models import BaseImage, Lockfile, PinnedImage
 from envlock.lock.route import Route
@@ -151,13 +151,21 @@ def _list_warnings(candidate: Candidate, image: Reference) -> tuple[str, ...]:
 def _make_base(
     route: Route, image: Pinned, python: Pinned | None, archive: PythonArchive | None
 ) -> Base:
-    python_from = None
-    if python is not None:
-        python_from = str(python.place)
-    base = Base(str(image.place), route, python_from=python_from, python_archive=archive)
+    python_from = str(python.place) if python is not None else None
+    base = Base(
+        _format_reference(image.place), route, python_from=python_from, python_archive=archive
+    )
     if image.config is None:
         return base
     return add_config(base, image.config.entrypoint, image.config.command, image.config.environ)
+
+
+def _format_reference(reference: Reference) -> str:
+    """Return the name of an image in a Dockerfile."""
+    if is_local(reference):
+        # A builder asks a registry for a digest; the tag is the image's ID.
+        return f"{reference.name}:{reference.tag}"
+    return str(reference)
 
 
 def add_config(
@@ -188,7 +196,7 @@ def _restore_base(lock: Lockfile, base_image: BaseImage) -> Base:
     if base_image.python is not None:
         python_from = str(_get_reference(base_image.python))
     base = Base(
-        str(_get_reference(base_image)),
+        _format_reference(_get_reference(base_image)),
         base_image.route,
         python_from=python_from,
         python_archive=_get_archive(base_image),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,8 @@ from envlock.containers.base import Chosen
 from envlock.containers.engines.container_run import Start
 from envlock.containers.engines.engine import Built, Engine, Order, Say
 from envlock.containers.image_verification import Verdict, ask_entrypoint, list_differences, verify
-from envlock.containers.payload import write_context
+from envlock.containers.known_images import find_known, remember
+from envlock.containers.payload import compute_inputs_digest, write_context
 from envlock.containers.plan import BuildPlan
 from envlock.lock.models import Image
 from envlock.lock.temporary import open_draft_folder
@@ -52,11 +54,16 @@ class Outcome:
 def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Outcome:
     """Build an image and verify it inside; it gets its name only if it is the locked environment.
 
+    An image that was built from the same inputs and verified before is taken instead, and only its
+    facts are asked again.
+
     Raises:
         LockfileError: something in the lockfile must not enter an image.
         OutsideError: a wheel is missing or wrong, the engine failed, or the image does not answer.
     """
-    built = _build(plan, chosen, engine, wish, say)
+    inputs = compute_inputs_digest(plan)
+    known = None if wish.no_cache else find_known(engine, inputs, os.environ)
+    built = known or _build(plan, chosen, engine, wish, say)
     verdict = None
     if plan.verified and plan.lock is not None:
         start = Start(gpus=wish.gpus)
@@ -64,7 +71,10 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say)
             json.loads(plan.lock),
             lambda argv: engine.run(built.image_id, argv, start),
             installed=plan.venv != "none",
+            deep=known is None,
         )
+        if verdict.image.match:
+            remember(built, inputs, os.environ)
     if wish.tag is not None and (verdict is None or verdict.image.match):
         engine.tag(built.image_id, wish.tag)
     return Outcome(built, verdict, _make_section(plan, chosen, built))
@@ -96,10 +106,13 @@ def check(
 
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
-    with open_draft_folder(None) as folder:
+    # BuildKit keeps what it got from a folder, by its name or its path, and asks only for files that
+    # are others since: so each project has a folder of its own.
+    name = "context-" + hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:16]
+    with open_draft_folder(None, name) as folder:
         # The context is renamed to its final place. Inside the draft folder, which is locked, no
         # other process treats it as one that was left over.
-        context = folder / "context"
+        context = folder / name
         write_context(plan, wish.wheelhouse, context)
         order = Order(
             context,
@@ -121,9 +134,7 @@ def _make_section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
             "command": list(base.command or ()),
             "environ": dict(base.environ or ()),
         }
-    lock = None
-    if plan.lock is not None:
-        lock = hashlib.sha256(plan.lock).hexdigest()
+    lock = hashlib.sha256(plan.lock).hexdigest() if plan.lock is not None else None
     return Image.model_validate(
         {
             "id": built.image_id,

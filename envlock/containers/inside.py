@@ -16,8 +16,9 @@ import envlock
 from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import Engine, Inspected, Say
 from envlock.containers.engines.engine_errors import EngineError
+from envlock.containers.local_base import is_only_local
 from envlock.guest import launch
-from envlock.images.reference import parse
+from envlock.images.reference import name_local_image, parse
 from envlock.images.sources import ngc
 from envlock.lock.live_facts import parse_snapshot
 from envlock.lock.models import BaseImage
@@ -47,10 +48,10 @@ NO_PROGRAM = "does not have the program"
 
 
 class Inside(NamedTuple):
-    """The facts in an image, and its record as a base; None if no registry has its digest."""
+    """The facts in an image, and its record as a base."""
 
     snapshot: Snapshot
-    base: BaseImage | None
+    base: BaseImage
 
 
 @dataclass(frozen=True)
@@ -176,32 +177,33 @@ def _explain_silence(image: str, python: str | None, last: Finished | None) -> F
     return FactError(f"{image} gave no facts (exit code {last.exit_code}): {error}", hint=hint)
 
 
-def _make_base(image: str, inspected: Inspected) -> BaseImage | None:
-    """Return the image as a base that has every package; None if no registry has its digest."""
-    digests = inspected.get("RepoDigests") or []
-    # Without a slash, a colon or a digest of a registry, the name may be the beginning of an ID.
-    if "/" not in image and ":" not in image and not digests:
-        return None
-    reference = parse(image)
-    for digest in digests:
-        found = parse(digest)
-        if found.name == reference.name and found.digest is not None:
-            platform: Literal["linux/amd64", "linux/arm64"] = "linux/amd64"
-            if inspected.get("Architecture") == "arm64":
-                platform = "linux/arm64"
-            route: Route = "captured"
-            if found.repository.endswith(ngc.REPOSITORY):
-                route = "ngc"
-            return BaseImage(
-                name=found.name,
-                tag=reference.tag,
-                digest=found.digest,
-                manifest=None,
-                platform=platform,
-                route=route,
-                reason="The lockfile was captured in it.",
-            )
-    return None
+def _make_base(image: str, inspected: Inspected) -> BaseImage:
+    """Return the image as a base that has every package, by the digest that a registry gave it, or
+    by its ID.
+    """
+    reason = "The lockfile was captured in it."
+    if is_only_local(image, inspected):
+        reference = name_local_image(str(inspected["Id"]))
+        reason = f"The lockfile was captured in it: {image}, which only a container engine has."
+    else:
+        reference = parse(image)
+        for digest in map(parse, inspected.get("RepoDigests") or []):
+            if digest.name == reference.name and digest.digest is not None:
+                reference = reference.at(digest.digest)
+                break
+    platform: Literal["linux/amd64", "linux/arm64"] = "linux/amd64"
+    if inspected.get("Architecture") == "arm64":
+        platform = "linux/arm64"
+    route: Route = "ngc" if reference.repository.endswith(ngc.REPOSITORY) else "captured"
+    return BaseImage(
+        name=reference.name,
+        tag=reference.tag,
+        digest=reference.digest or "",
+        manifest=None,
+        platform=platform,
+        route=route,
+        reason=reason[:500],
+    )
 
 
 def _write_runtime(folder: Path) -> None:
@@ -227,9 +229,7 @@ def _write_runtime(folder: Path) -> None:
         _copy(Path(binding.origin), folder / "binding" / "pynvml.py")
     # The program in the image can run as any user, and a draft is only its owner's.
     for path in (folder, *folder.rglob("*")):
-        mode = 0o644
-        if path.is_dir():
-            mode = 0o755
+        mode = 0o755 if path.is_dir() else 0o644
         path.chmod(mode)
 
 

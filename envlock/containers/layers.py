@@ -31,6 +31,9 @@ OWN = ("editable", "vcs", "url", "local")
 class Wheel:
     """A wheel to install: the name of its package in the lockfile, and the proven file; its size in
     bytes.
+
+    `overwritten` has the files that another package has replaced by its own, each with the name of
+    that package.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Wheel:
     sha256: str
     size: int = 0
     is_own: bool = False
+    overwritten: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

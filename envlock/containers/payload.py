@@ -20,12 +20,13 @@ from typing import IO, cast
 import envlock
 from envlock.containers import render, standalone
 from envlock.containers.additions import CopiedFile
-from envlock.containers.layers import NAMES, Wheel
+from envlock.containers.layers import NAMES, Layer, Wheel
 from envlock.containers.plan import BuildPlan
 from envlock.lock.models import DebianPackage
 from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.drafts import PREFIX
 from envlock.runtime.errors import OutsideError, UsageError, WriteError
+from envlock.runtime.version import __version__
 
 HOME = "opt/envlock"
 WHEELS = "wheels"
@@ -79,13 +80,15 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
             new = draft / "new"
             new.mkdir()
             for name, text in texts.items():
-                (new / name).write_text(text, encoding="ascii")
+                (new / name).write_text(text, encoding="utf-8")
             for name, members in list_tars(plan).items():
                 with (new / name).open("wb") as stream:
                     write(members, plan.epoch, wheelhouse, stream)
             if plan.base.python_archive is not None:
                 with (new / standalone.TAR).open("wb") as stream:
                     standalone.write(plan.base.python_archive, wheelhouse, plan.epoch, stream)
+            for name, inputs in _list_inputs(plan).items():
+                _set_time(new / name, [__version__, plan.epoch, inputs])
             # Renamed as a whole, so that the folder never has files of two contexts.
             if target.exists():
                 target.rename(draft / "old")
@@ -131,11 +134,62 @@ def list_tars(plan: BuildPlan) -> dict[str, dict[str, Member]]:
         members: dict[str, Member] = {f"{place}/requirements.txt": requirements}
         for wheel in layer.wheels:
             members[f"{place}/{wheel.file}"] = wheel
+        overwritten = _list_overwritten(layer)
+        if overwritten:
+            members[f"{place}/overwritten.json"] = json.dumps(overwritten, sort_keys=True).encode()
         tars[f"{layer.name}.tar"] = members
     if plan.added.files:
         tars["code.tar"] = _list_code(plan)
     tars["lock.tar"] = _list_lock(plan)
     return tars
+
+
+def _list_overwritten(layer: Layer) -> dict[str, str | None]:
+    """Return path -> wheel with the right content of each file that two packages install; None if
+    that wheel is not in the layer.
+    """
+    files = {wheel.name: wheel.file for wheel in layer.wheels}
+    return {path: files.get(winner) for wheel in layer.wheels for path, winner in wheel.overwritten}
+
+
+def compute_inputs_digest(plan: BuildPlan) -> str:
+    """Return the SHA-256 of everything that a build of a plan reads; no file is opened."""
+    return _digest({"Dockerfile": render.dockerfile(plan), "tars": _list_inputs(plan)})
+
+
+def _list_inputs(plan: BuildPlan) -> dict[str, object]:
+    """Return what determines the bytes of each tar of a context, by their names."""
+    inputs: dict[str, object] = {}
+    for tar, members in list_tars(plan).items():
+        inputs[tar] = {name: _identify(member) for name, member in members.items()}
+    if plan.base.python_archive is not None:
+        inputs[standalone.TAR] = plan.base.python_archive.sha256
+    return inputs
+
+
+def _digest(inputs: object) -> str:
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def _set_time(file: Path, inputs: object) -> None:
+    """Give a tar a time that only its content determines.
+
+    BuildKit takes a file that has the path, the size and the time of one that it was sent before for
+    the same file.
+    """
+    time = int(_digest(inputs), 16) % 10**18  # nanoseconds, of the years from 1970 to 2001
+    os.utime(file, ns=(time, time))
+
+
+def _identify(member: Member) -> list[object]:
+    """Return what determines the bytes of a member."""
+    if isinstance(member, bytes):
+        return [hashlib.sha256(member).hexdigest()]
+    if isinstance(member, CopiedFile):
+        return [member.sha256, member.is_program, member.link]
+    if isinstance(member, int):
+        return [member]
+    return [member.sha256]
 
 
 def write(members: Mapping[str, Member], epoch: int, wheelhouse: Path, stream: IO[bytes]) -> None:
@@ -170,6 +224,9 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: Member, wheelhous
     if isinstance(content, bytes):
         info.size = len(content)
         tar.addfile(info, io.BytesIO(content))
+    elif isinstance(content, CopiedFile) and content.link is not None:
+        info.type, info.linkname, info.mode = tarfile.SYMTYPE, content.link, 0o777
+        tar.addfile(info)
     elif isinstance(content, CopiedFile):
         if content.is_program:
             info.mode = 0o755

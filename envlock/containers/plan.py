@@ -23,7 +23,13 @@ from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.comparison_rules import parse_version
 from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.recipe import Recipe, find_nvidia_switch, find_recipe, get_always_needed
+from envlock.runtime.recipe import (
+    Recipe,
+    find_nvidia_switch,
+    find_recipe,
+    get_always_needed,
+    warn_beyond_recipes,
+)
 from envlock.runtime.tables import table
 from envlock.runtime.version import __version__
 
@@ -33,6 +39,7 @@ one.
 """
 
 NAMESPACE = "io.github.tf-envlock"
+_VERIFYING = "/opt/envlock/entrypoint.py"
 SEED = 42  # in the lines that a plan shows; the program chooses its own
 IMPORTED_TOOL = "setuptools"
 """The one installer or development tool that `import tensorflow` loads, as pkg_resources: seen with 2.15.1, 2.18.1
@@ -166,7 +173,10 @@ class BuildPlan:
             own = tuple(_get_defaults(self.base.route).entrypoint)
         if not self.verified:
             return own
-        return (*own, self.python, "-B", "/opt/envlock/entrypoint.py")
+        # A base that envlock made verifies already; once is enough.
+        if own[-1:] == (_VERIFYING,):
+            own = own[:-3]
+        return (*own, self.python, "-B", _VERIFYING)
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -228,7 +238,7 @@ def plan(
     environ = _choose_environ(lock, base, recipe, deterministic=deterministic)
     selection = _select_wheels(lock, base.route, wheelhouse)
     installed = {wheel.name for wheel in selection.wheels}
-    notes = list(environ.notes)
+    notes = [*warn_beyond_recipes(tensorflow), *environ.notes]
     if not added.files:
         notes += _warn_of_missing_program(lock, installed)
     missing = find_missing_patch(tensorflow, ngc, installed)
@@ -236,9 +246,7 @@ def plan(
         notes.append(
             f"{missing} is not locked; without its patch this TensorFlow is not deterministic"
         )
-    amended: Mapping[str, str] = {}
-    if deterministic:
-        amended = recipe
+    amended: Mapping[str, str] = recipe if deterministic else {}
     inside = dump_shipped_lock(lock, amended)
     return BuildPlan(
         base,
@@ -264,7 +272,7 @@ def _warn_of_missing_program(lock: Lockfile, installed: Collection[str]) -> list
         return []
     return [
         f"the project's own package, {lock.project.name}, is not in the image; "
-        "if installed, envlock hash --build records its wheel"
+        "a build takes it from its folder where it is installed"
     ]
 
 
@@ -425,9 +433,7 @@ def _select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | N
             if wheel is not None and (wheelhouse is None or wheel.name in wheelhouse):
                 selection.wheels.append(_make_wheel(name, entry))
                 continue
-            reason = f"its wheel is unknown: {entry.reason}"
-            if wheel is not None:
-                reason = NOT_AT_HAND
+            reason = NOT_AT_HAND if wheel is not None else f"its wheel is unknown: {entry.reason}"
             if name in uncompared:
                 reason = f"no policy compares it, and {reason}"
             elif route not in COMPLETE or _is_only_here(entry):
@@ -482,6 +488,7 @@ def _make_wheel(name: str, entry: PackageIdentity) -> Wheel:
         safe(entry.wheel.sha256, "digest", f"{path}.wheel.sha256"),
         entry.wheel.size,
         entry.origin in OWN,
+        tuple(sorted((entry.overwritten or {}).items())),
     )
 
 
@@ -507,7 +514,9 @@ def _make_missing_error(missing: list[str], reasons: Mapping[str, str]) -> Usage
         names += f" and {len(missing) - 1} more"
     reason = reasons[missing[0]]
     hint = "run `envlock vendor`, or name another folder with `--wheelhouse`"
-    if reason != NOT_AT_HAND:
+    if "the installed files are not those of" in reason:
+        hint = "`envlock doctor` names packages that overwrite each other's files; else install it again"
+    elif reason != NOT_AT_HAND:
         hint = (
             "run `envlock hash --build` to build its wheel from its sources, "
             "or install it from an index's wheel"

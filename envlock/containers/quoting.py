@@ -2,9 +2,9 @@
 so nothing has to be escaped.
 
 A template accepts only `Safe` text (envlock/containers/render.py enforces that), and only this file
-creates it. No kind allows a quote, a backslash, a `$`, a backtick, or anything that some reader
-treats as a line end: the characters with a meaning in a Dockerfile, a shell or JSON. (A comment may
-have an apostrophe.)
+creates it. No kind allows a backslash, a `$`, a backtick, or anything that some reader treats as a
+line end: the characters with a meaning in a Dockerfile, a shell or JSON. Quotes are in comments (an
+apostrophe) and in `text`, which may have one of the two kinds and is put into the other one.
 """
 
 from __future__ import annotations
@@ -24,17 +24,15 @@ KINDS = {
     "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}", re.ASCII),
     "name": re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}", re.ASCII),
     "variable": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII),
-    # A path without a part `.` or `..`.
-    "copied": re.compile(
-        r"(?!.*(^|/)\.{1,2}(/|$))"
-        r"[A-Za-z0-9_.][A-Za-z0-9_.,+=@%-]*(/[A-Za-z0-9_.][A-Za-z0-9_.,+=@%-]*)*",
-        re.ASCII,
-    ),
     "number": re.compile(r"[0-9]{1,12}", re.ASCII),
     "user": re.compile(r"[0-9]{1,10}:[0-9]{1,10}", re.ASCII),
     "path": re.compile(r"/[A-Za-z0-9_./-]{0,400}", re.ASCII),
     "digest": re.compile(r"[0-9a-f]{64}", re.ASCII),
     "value": re.compile(r"[A-Za-z0-9 _.,:;=+/@%^()-]{0,1000}", re.ASCII),
+    # The project's own values: any language, and JSON.
+    "text": re.compile(
+        r"""(?!.*".*')(?!.*'.*")[ -#%-\[\]^_a-~\u00a1-\ud7ff\uf900-\U0001ffff]{0,1000}"""
+    ),
     "word": re.compile(r"[A-Za-z0-9_.,:=+/@%-]{1,1000}", re.ASCII),
     # Sentences occur in comments only.
     "sentence": re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,:;=+/@%^()'*-]{0,499}", re.ASCII),
@@ -64,7 +62,8 @@ def safe(text: object, kind: str, path: str) -> Safe:
     Raises:
         LockfileError: it is not of this kind.
     """
-    if not isinstance(text, str) or KINDS[kind].fullmatch(text) is None:
+    # Beyond ASCII, some letters end a line, turn its direction or cannot be seen.
+    if not isinstance(text, str) or not (KINDS[kind].fullmatch(text) and text.isprintable()):
         raise LockfileError(
             f"`{path}` cannot go into an image: {_shorten(text)} is not a valid {kind}",
             hint="restore the lockfile from version control, "
@@ -80,6 +79,19 @@ def add_quotes(text: object, path: str) -> Safe:
         LockfileError: it has characters that would have to be escaped.
     """
     return Safe(f'"{safe(text, "value", path)}"')
+
+
+def quote_text(text: object, path: str) -> Safe:
+    """Return a value of the project's own for ENV or LABEL, in quotes that it does not have itself.
+
+    Between these, neither a builder nor a shell replaces anything that a `text` can have.
+
+    Raises:
+        LockfileError: it has characters that would have to be escaped.
+    """
+    value = safe(text, "text", path)
+    mark = "'" if '"' in value else '"'
+    return Safe(f"{mark}{value}{mark}")
 
 
 def format_exec(words: Iterable[object], path: str) -> Safe:

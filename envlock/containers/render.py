@@ -14,10 +14,11 @@ from pathlib import Path
 import jinja2
 
 from envlock.containers.additions import HOME
-from envlock.containers.layers import Layer
+from envlock.containers.layers import BINDING, Layer
 from envlock.containers.plan import BuildPlan
-from envlock.containers.quoting import Safe, add_quotes, format_exec, safe
+from envlock.containers.quoting import Safe, add_quotes, format_exec, quote_text, safe
 from envlock.containers.standalone import PYTHON
+from envlock.images.reference import is_local, parse
 from envlock.runtime.version import __version__
 
 LOCK = "/opt/envlock/envlock.lock"
@@ -49,9 +50,7 @@ def apptainer(plan: BuildPlan) -> str:
             path.
     """
     donor = plan.base.python_from
-    donor_by_digest = None
-    if donor:
-        donor_by_digest = _drop_tag(donor, "base_image.python")
+    donor_by_digest = _drop_tag(donor, "base_image.python") if donor else None
     programs = steps(plan)
     for_build = ["runtime.tar"]
     for_image = ["lock.tar"]
@@ -69,7 +68,8 @@ def apptainer(plan: BuildPlan) -> str:
     # Apptainer sets HOME itself.
     exports = [line for line in _make_environ(plan) if not line.startswith("HOME=")]
     fields = {
-        "by_digest": _drop_tag(plan.base.reference, "base_image.reference"),
+        "by_digest": _make_source(plan),
+        "bootstrap": safe(_choose_bootstrap(plan), "name", "envlock"),
         "donor_by_digest": donor_by_digest,
         "take_line": _join_words(_get_take_program(plan), "envlock"),
         "step_lines": [_join_words(program, "envlock") for program in programs.values()],
@@ -83,6 +83,17 @@ def apptainer(plan: BuildPlan) -> str:
         "entrypoint_line": _join_words(plan.entrypoint, "base_image.entrypoint"),
     }
     return _render("apptainer.def.j2", {**_make_fields(plan), **fields})
+
+
+def _choose_bootstrap(plan: BuildPlan) -> str:
+    return "docker-daemon" if is_local(parse(plan.base.reference)) else "docker"
+
+
+def _make_source(plan: BuildPlan) -> Safe:
+    """Return the name by which Apptainer finds the base."""
+    if is_local(parse(plan.base.reference)):
+        return safe(plan.base.reference, "tag", "base_image.reference")
+    return _drop_tag(plan.base.reference, "base_image.reference")
 
 
 def _drop_tag(reference: str, path: str) -> Safe:
@@ -127,7 +138,9 @@ def debian(plan: BuildPlan) -> str:
 
 
 def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
-    """Return the programs that fill the layers, by layer in order; no program is a shell."""
+    """Return the programs that fill the layers, by layer in the order in which they run; no program
+    is a shell.
+    """
     python = PYTHON if plan.base.python_archive else "python3"
     install = (python, "-B", "/opt/envlock/install.py", str(plan.epoch))
     install_early: tuple[str, ...] = install
@@ -143,9 +156,9 @@ def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
         programs["venv"] = (*install_early, "venv", plan.venv)
     folders = sorted({HOME, plan.added.workdir})
     programs["account"] = (*install, "account", plan.user, *folders)
+    programs["runtime"] = (*install, "runtime")
     for layer in plan.layers:
         programs[layer.name] = (*install, "wheels", layer.name, plan.venv)
-    programs["runtime"] = (*install, "runtime")
     return programs
 
 
@@ -158,6 +171,10 @@ def _make_fields(plan: BuildPlan) -> dict[str, object]:
     """Return the values that both templates print or use to select paragraphs."""
     programs = {name: format_exec(step, "envlock") for name, step in steps(plan).items()}
     stages = dict.fromkeys(programs, "built")
+    # Each in a stage of its own: when its wheels change, only its own step runs again.
+    stages.update((layer.name, layer.name) for layer in plan.layers)
+    # The runtime half changes with envlock, so it comes after the packages.
+    stages["runtime"] = stages.pop("runtime")
     donor = None
     if plan.base.python_from:
         donor = _check_reference(plan.base.python_from, "base_image.python")
@@ -232,17 +249,20 @@ def _describe_base(plan: BuildPlan) -> str:
         "ngc": "NVIDIA's TensorFlow and CUDA libraries",
         "cuda": "NVIDIA's CUDA libraries",
         "captured": "The image that the lockfile was captured in",
-        "wheels": "A plain Python",
+        "wheels": "A base image without CUDA",
     }
     python_from = plan.base.python_from
-    if "@" in plan.base.reference and (python_from is None or "@" in python_from):
+    if is_local(parse(plan.base.reference)):
+        pin = ", by its ID: only the engine that builds has it, under this name."
+    elif "@" in plan.base.reference and (python_from is None or "@" in python_from):
         pin = ", by digest, as a tag can move."
     else:
         pin = ", not pinned: a tag can move, and --pin records the digest."
-    # A sentence of its own: the wheels are pinned in any case.
     wheels = ""
-    if plan.base.route == "wheels":
-        wheels = " CUDA libraries, if any, are installed from wheels, by hash."
+    if plan.base.route == "wheels" and any(
+        wheel.name.startswith("nvidia-") and wheel.name != BINDING for wheel in plan.wheels
+    ):
+        wheels = " NVIDIA's CUDA libraries are installed from their wheels, by hash."
     return f"{texts[plan.base.route]}{pin}{wheels}"
 
 
@@ -266,8 +286,11 @@ def _make_environ(plan: BuildPlan) -> Iterator[Safe]:
     """Yield the variables of the image, as `NAME="value"`."""
     for name, value in sorted(dict(plan.environ).items()):
         yield _make_pair(name, value, f"facts.environ.{name}")
-    for name, value in plan.added.environ:
-        yield Safe(f"{safe(name, 'variable', 'environ')}={add_quotes(value, f'environ.{name}')}")
+    own = dict(plan.added.environ)
+    # What a program prints is in the container's log when it is printed.
+    own.setdefault("PYTHONUNBUFFERED", "1")
+    for name, value in sorted(own.items()):
+        yield Safe(f"{safe(name, 'variable', 'environ')}={quote_text(value, f'environ.{name}')}")
     yield _make_pair("ENVLOCK_LOCK", LOCK, "envlock")
     yield _make_pair("HOME", HOME, "envlock")
     if plan.venv != "none":

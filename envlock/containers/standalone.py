@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from envlock.images.candidate import PythonArchive
+from envlock.runtime.archives import DamagedArchiveError, open_tar
 from envlock.runtime.errors import OutsideError
 
 PLACE = "opt/python"
@@ -36,7 +37,7 @@ def write(archive: PythonArchive, folder: Path, epoch: int, stream: IO[bytes]) -
             _check_digest(source, path, archive.sha256)
             source.seek(0)
             with (
-                tarfile.open(fileobj=source, mode="r:gz") as old,
+                open_tar(source, "r:gz") as old,
                 tarfile.open(
                     fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8"
                 ) as new,
@@ -44,7 +45,7 @@ def write(archive: PythonArchive, folder: Path, epoch: int, stream: IO[bytes]) -
                 folders: set[PurePosixPath] = set()
                 for member in old:
                     _add(member, old, new, epoch, folders)
-    except (tarfile.TarError, EOFError) as error:
+    except DamagedArchiveError as error:
         raise OutsideError(
             f"cannot read {path}: {error}", hint="remove it and run `envlock build` again"
         ) from None
@@ -97,7 +98,5 @@ def _add(
     info.type, info.size, info.linkname = member.type, member.size, member.linkname
     info.mtime = epoch
     info.mode = 0o755 if member.mode & 0o100 else 0o644
-    content = None
-    if member.isfile():
-        content = old.extractfile(member)
+    content = old.extractfile(member) if member.isfile() else None
     new.addfile(info, content)

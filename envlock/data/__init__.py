@@ -8,6 +8,8 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from envlock.runtime.release import describe_beyond
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -27,6 +29,23 @@ class Row(BaseModel):
 
     # A validator costs a millisecond to build, and most commands read few tables.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class Horizon(Row):
+    """How far a table was checked against its sources.
+
+    Attributes:
+        day: when.
+        of, through: whose newest version was in them, and which.
+    """
+
+    day: Annotated[str, Field(pattern=r"^20\d\d-\d\d-\d\d$")]
+    of: Text
+    through: Annotated[str, Field(pattern=r"^\d+(\.\d+)*(rc\d+)?$")]
+
+    def describe_beyond(self, version: str | None) -> str | None:
+        """Return the sentence on a version that is newer than the table; None if it is not."""
+        return describe_beyond(self.of, version, self.through)
 
 
 def read(name: str) -> dict[str, Any]:

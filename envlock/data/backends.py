@@ -1,4 +1,4 @@
-"""The settings that Keras' other back ends read from their environment, as typed rows."""
+"""The settings that JAX and PyTorch take from their environment, as typed rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class Setting(Row):
     why: Sentence
     source: Text
     measured: Literal["changed", "unchanged", "ended"] | None = None
+    by: Text | None = None
 
     @property
     def path(self) -> str:
         """The path of its fact."""
-        return f"keras.{self.backend}.settings.{self.name}"
+        return f"{self.backend}.settings.{self.name}"
 
     @property
     def weight(self) -> int:
@@ -46,14 +47,24 @@ class Setting(Row):
         return f"Let the program set {self.name} as locked, or call envlock before it does."
 
 
+class OtherVariables(Row):
+    """How the names of a library's variables begin, and which of them change no bits."""
+
+    backend: Literal["jax", "torch"]
+    begins: list[Text]
+    harmless_begins: list[Text]
+    harmless: list[Text]
+
+
 class BackendTable(Row):
     """backends.toml."""
 
     evidence: dict[str, Text]
     setting: list[Setting]
+    others: list[OtherVariables]
 
 
 @cache
 def load_backend_table() -> BackendTable:
-    """Return the settings that Keras' other back ends read from their environment."""
+    """Return the settings that JAX and PyTorch take from their environment."""
     return BackendTable.model_validate(read("backends"))

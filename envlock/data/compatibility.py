@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from envlock.data import Minor, Row, Sentence, Text, read
+from envlock.data import Horizon, Minor, Row, Sentence, Text, read
 from envlock.data.specifiers import Specifiers, matches_version
 
 BINDING = "nvidia-ml-py"
@@ -18,7 +18,7 @@ class Needs(Row):
     """The requirements of a TensorFlow (compatibility.toml explains the columns)."""
 
     tensorflow: Minor
-    package: Literal["numpy", "protobuf", "keras"]
+    package: Literal["numpy", "protobuf", "keras", "keras-nightly"]
     takes: Text
     source: Text
 
@@ -62,6 +62,7 @@ class Added(Row):
 class CompatibilityTable(Row):
     """compatibility.toml."""
 
+    horizon: Horizon
     evidence: dict[str, Text]
     needs: list[Needs]
     breaks: list[Breaks]

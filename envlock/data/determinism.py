@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from envlock.data import Row, Sentence, Text, Version, read
+from envlock.data import Horizon, Row, Sentence, Text, Version, read
 from envlock.data.runtime_tables import load_variables
 from envlock.data.specifiers import Specifiers, matches_version
 
@@ -113,7 +113,7 @@ class Code(Row):
 class SourceTable(Row):
     """determinism_sources.toml."""
 
-    checked_through: Version
+    horizon: Horizon
     codes: dict[Annotated[str, Field(pattern=r"^[A-Z]{2}[A-Z0-9]$")], Code]
     evidence: dict[str, Text]
     source: list[Source]
@@ -210,6 +210,7 @@ class Flag(Row):
 class VariableTable(Row):
     """determinism_variables.toml, its rows completed from environ.toml."""
 
+    horizon: Horizon
     real: list[Name]
     evidence: dict[str, Text]
     variable: list[VariableRules]
@@ -261,6 +262,7 @@ class NvidiaBuilds(Row):
 class RecipeTable(Row):
     """determinism_recipes.toml."""
 
+    horizon: Horizon
     always: Always
     evidence: dict[str, Text]
     patch: list[Patch]

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pydantic import Field, model_validator
 
-from envlock.data import Minor, Row, Sentence, Text, Version, read
+from envlock.data import Horizon, Minor, Row, Sentence, Text, Version, read
 
 Release = Annotated[str, Field(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
 Ubuntu = Annotated[str, Field(pattern=r"^\d\d\.04$")]
@@ -16,7 +16,7 @@ Suite = Literal["stretch", "buster", "bullseye", "bookworm", "trixie"]
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Address = Annotated[str, Field(pattern=r"^https://[a-z0-9./_-]+$")]
-TensorflowVersion = Annotated[str, Field(pattern=r"^[12]\.\d+(\.\d+(-rc\d+)?)?$")]
+TensorflowVersion = Annotated[str, Field(pattern=r"^[12]\.\d+(\.\d+(-?rc\d+)?)?$")]
 
 
 class Stack(Row):
@@ -79,6 +79,7 @@ class KnownDigest(Row):
 class NgcTable(Row):
     """ngc_tensorflow.toml."""
 
+    horizon: Horizon
     evidence: dict[str, Text]
     release: list[NgcRelease]
     sibling: list[Sibling]
@@ -126,9 +127,10 @@ class GpuSupport(Row):
 
 
 class Card(Row):
-    """The names of GPUs with a compute capability."""
+    """The names of GPUs with a compute capability; all of one chip where `chip` names it."""
 
     compute_capability: Minor
+    chip: Annotated[str, Field(pattern=r"^G?[A-Z]{1,2}[0-9A-F]{3}$")] | None = None
     names: Annotated[list[Text], Field(min_length=1)]
     source: Text
 
@@ -136,6 +138,7 @@ class Card(Row):
 class CudaImagesTable(Row):
     """cuda_images.toml."""
 
+    horizon: Horizon
     evidence: dict[str, Text]
     image: list[CudaImage]
     driver: list[DriverFloor]
@@ -200,6 +203,7 @@ class StandaloneBuild(Row):
 class StandaloneTable(Row):
     """standalone_pythons.toml."""
 
+    horizon: Horizon
     releases: Address
     latest: Address
     evidence: dict[str, Text]
@@ -214,6 +218,7 @@ class StandaloneTable(Row):
 class PythonImagesTable(Row):
     """python_images.toml."""
 
+    horizon: Horizon
     evidence: dict[str, Text]
     slim: list[SlimImages]
     system: list[BaseSystem]
@@ -252,6 +257,7 @@ class HeldCode(Row):
 class BuildsTable(Row):
     """tensorflow_builds.toml."""
 
+    horizon: Horizon
     evidence: dict[str, Text]
     build: list[WheelBuild]
     and_cuda: list[AndCuda]

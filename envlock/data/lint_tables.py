@@ -49,6 +49,19 @@ class Names(Row):
     source: Text
     names: list[Text] = Field(default=[])
     values: dict[Text, str | int | list[str]] = Field(default={})
+    by_value: dict[Text, list[Text]] = Field(default={})
+
+    def get_values(self) -> dict[str, str | int | list[str]]:
+        """Return what must be known of each name, also of those that share it; a number is a place."""
+        found = dict(self.values)
+        for value, names in self.by_value.items():
+            is_number = value.lstrip("-").isdigit()
+            found.update(dict.fromkeys(names, int(value) if is_number else value))
+        return found
+
+    def list_names(self) -> list[str]:
+        """Return the names, also of those that have values."""
+        return [*self.names, *self.get_values()]
 
 
 @cache

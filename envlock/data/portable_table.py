@@ -15,7 +15,6 @@ class Cap(Row):
 
     name: Annotated[str, Field(pattern=r"^[A-Z0-9_]+$")]
     needs: Annotated[list[Text], Field(min_length=1)]
-    emulated: Text | None = None
     why: Sentence
     sources: Annotated[list[Text], Field(min_length=1)]
     variables: dict[VariableName, Text]

@@ -15,7 +15,9 @@ from envlock.data import Minor, Row, Sentence, Table, Text, VariableName, Versio
 
 Rule = Literal[
     "exact",
+    "exact_where_asked",
     "exact_where_locked",
+    "exact_or_unset",
     "same_minor",
     "at_least",
     "superset",
@@ -47,10 +49,15 @@ class Variable(Row):
     words: list[Annotated[str, Field(pattern=r"^([A-Za-z][A-Za-z0-9_]*|#)$")]] = Field(default=[])
     flags: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = Field(default=[])
     as_unset: list[str] = Field(default=[])
+    names: Literal["file", "flags", "folder", "libraries", "search", "tunables"] | None = None
+    packages: list[Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]] = Field(default=[])
+    computing: list[Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_+.-]*$")]] = Field(default=[])
+    harmless: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]*$")]] = Field(default=[])
+    effect: Annotated[str, Field(pattern=r"^[a-z_]+(\.[a-z_]+)+$")] | None = None
     appended: list[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")]] = Field(default=[])
     appended_under: list[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]] = Field(default=[])
     bits: Literal["yes", "conditional", "hardware", "memory", "unknown", "no"]
-    strict: Literal["exact", "exact_where_locked", "ignore"] = "exact"
+    strict: Literal["exact", "exact_where_asked", "exact_where_locked", "ignore"] = "exact"
     functional: Literal["exact", "ignore"]
     why: Sentence
     sources: Annotated[list[Text], Field(min_length=1)]
@@ -410,3 +417,25 @@ class LauncherTable(Row):
 def load_launcher_table() -> LauncherTable:
     """Return the launchers: if several match, the first one is used."""
     return LauncherTable.model_validate(read("launchers"))
+
+
+class LoadedRole(Row):
+    """Libraries that compute, or lie below what does (loaded.toml)."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z]+$")]
+    begins: Annotated[list[Text], Field(min_length=1)]
+    source: Text
+
+
+class LoadedTable(Row):
+    """loaded.toml."""
+
+    changed_by_distributors: list[Text]
+    changed_source: Text
+    role: list[LoadedRole]
+
+
+@cache
+def load_loaded_table() -> LoadedTable:
+    """Return the parts that loaded libraries play; the first that fits counts."""
+    return LoadedTable.model_validate(read("loaded"))

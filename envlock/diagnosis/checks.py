@@ -9,6 +9,7 @@ from envlock.diagnosis import (
     gpu_checks,
     library_checks,
     package_checks,
+    record_checks,
     variable_checks,
 )
 from envlock.diagnosis.diagnosed_environment import Environment
@@ -25,6 +26,10 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     "tensorflow-twice": (
         package_checks.check_single_tensorflow,
         "several distributions of TensorFlow over each other",
+    ),
+    "tensorflow-newer": (
+        package_checks.check_horizon,
+        "a TensorFlow that is newer than what envlock's tables were checked for",
     ),
     "python-version": (package_checks.check_python, "a Python without wheels of this TensorFlow"),
     "package-version": (
@@ -73,6 +78,11 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         package_checks.check_cuda_majors,
         "NVIDIA's wheels for CUDA 12 and 13 side by side",
     ),
+    "shared-files": (
+        record_checks.check_shared_files,
+        "distributions that have overwritten files of each other",
+    ),
+    "remnant": (record_checks.check_remnants, "a metadata folder that describes no package"),
     "nvml-binding": (package_checks.check_nvml_binding, "another package instead of nvidia-ml-py"),
     # is it deterministic?
     "variable-value": (variable_checks.check_values, "a variable with an invalid value"),

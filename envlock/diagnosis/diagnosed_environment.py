@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
-
 from envlock.data import determinism
-from envlock.data.specifiers import matches_version
+from envlock.data.specifiers import matches_specifier, matches_version, parse_version
 
 CHOSEN = (
     "nothing to do: the lockfile locks this choice, and `envlock verify` compares what that "
@@ -39,6 +36,19 @@ class Requirement:
     extras: tuple[str, ...] = ()
     url: str = ""
     extra: str = ""
+
+
+@dataclass(frozen=True)
+class SharedFiles:
+    """Files that several distributions have installed, with different contents.
+
+    Attributes:
+        names: the distributions.
+        paths: the files, relative to `site-packages`.
+    """
+
+    names: tuple[str, ...]
+    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,8 @@ class Environment:
             was read.
         requirements: those of the installed distributions, with the markers of their interpreter;
             empty for a lockfile.
+        shared_files: those that distributions have overwritten for each other; empty for a lockfile.
+        remnants: paths of the metadata folders that describe no distribution; empty for a lockfile.
         gpu_health: of each GPU of the live machine; empty for a lockfile.
         locked_backend: the back end of Keras in a lockfile of this environment; None without one.
         installer: the installer of this environment: a name in installers.toml.
@@ -94,6 +106,8 @@ class Environment:
     missing_flag_file: bool = False
     ptx_cuda: str | None = None
     requirements: Sequence[Requirement] = ()
+    shared_files: Sequence[SharedFiles] = ()
+    remnants: Sequence[str] = ()
     gpu_health: Sequence[GpuHealth] = ()
     locked_backend: str | None = None
     installer: str = "pip"
@@ -198,15 +212,6 @@ def has_nvlink_sharp(gpu: Mapping[str, Any]) -> bool:
     return not isinstance(capability, str) or capability.partition(".")[0] in ("9", "10")
 
 
-def matches_specifier(version: str, specifier: str) -> bool:
-    """Return whether a specifier accepts a version; a release candidate counts as its release."""
-    return SpecifierSet(specifier).contains(Version(version).base_version)
-
-
 def _parse_version(text: object) -> str | None:
-    if not isinstance(text, str):
-        return None
-    try:
-        return str(Version(text))
-    except InvalidVersion:
-        return None
+    version = parse_version(text)
+    return None if version is None else str(version)

@@ -13,12 +13,18 @@ from pathlib import Path
 
 from envlock.data import determinism
 from envlock.data.runtime_tables import load_variables
-from envlock.diagnosis.diagnosed_environment import Environment, GpuHealth, Requirement
+from envlock.diagnosis.diagnosed_environment import (
+    Environment,
+    GpuHealth,
+    Requirement,
+    SharedFiles,
+)
 from envlock.diagnosis.fatbin import read_gpu_code
 from envlock.diagnosis.flag_checks import list_flags
 from envlock.diagnosis.remedies import choose_installer
 from envlock.lock.live_facts import ask
 from envlock.lock.models import Lockfile
+from envlock.packages.file_verification import survey
 from envlock.packages.installation import (
     collect_distributions,
     find_installation,
@@ -26,8 +32,9 @@ from envlock.packages.installation import (
     read_field,
 )
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.distributions import normalise
+from envlock.runtime.distributions import is_metadata_name, is_remnant, normalise
 from envlock.runtime.errors import FactError
+from envlock.runtime.files.findings import make_relative
 
 LIBRARY = "libtensorflow_cc.so.2"
 LEAST = 1 << 20
@@ -72,6 +79,41 @@ def list_requirements(python: Path | None = None) -> list[Requirement]:
                 )
             )
     return requirements
+
+
+def find_shared_files(python: Path | None = None) -> list[SharedFiles]:
+    """Return the files that several distributions have installed with different contents, by their
+    RECORDs, in this environment or in that of another interpreter.
+
+    Raises:
+        UsageError: that interpreter cannot be run.
+        FactError: it did not answer.
+    """
+    installed = survey(find_installation(python))
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for path, claims in installed.claims.items():
+        if len(claims) < 2:
+            continue
+        hashed = [claim for claim in claims if claim.hash is not None]
+        names = sorted({claim.package.partition(" ")[0] for claim in hashed})
+        if len(names) > 1 and len({claim.hash for claim in hashed}) > 1:
+            groups.setdefault(tuple(names), []).append(make_relative(path, installed.sites))
+    return [SharedFiles(names, tuple(sorted(paths))) for names, paths in sorted(groups.items())]
+
+
+def find_remnants(python: Path | None = None) -> list[str]:
+    """Return the paths of the metadata folders, files and links that describe no distribution, in
+    this environment or in that of another interpreter.
+
+    Raises:
+        UsageError: that interpreter cannot be run.
+        FactError: it did not answer.
+    """
+    found = []
+    for folder in find_installation(python).folders:
+        paths = [path for path in sorted(folder.iterdir()) if is_metadata_name(path.name)]
+        found += [str(path) for path in paths if is_remnant(str(path))]
+    return found
 
 
 def build_from_live(

@@ -33,38 +33,56 @@ def _load_rows() -> dict[tuple[str, str], tables.Flag]:
 def check_known(environment: Environment) -> Iterator[Finding]:
     """Yield flags that the installed TensorFlow does not know and therefore aborts on."""
     rows = _load_rows()
+    for variable, numbers in _number_strange_flags(environment).items():
+        shown = "flags, numbers " + " and ".join(map(str, numbers))
+        if len(numbers) == 1:
+            shown = f"a flag, number {numbers[0]}"
+        fix = variable_values.make_number_removal_line(variable, numbers)
+        yield _make_unknown_finding(environment, variable, shown, fix, _MEASURED)
     for variable, name, _ in list_flags(environment):
         row = rows.get((variable, name))
-        if not _is_gone(row, environment) and name not in environment.strange_flags:
+        if row is None or not (_is_gone(row, environment) or name in environment.strange_flags):
             continue
-        shown, fix, source = "a flag", f"remove that flag from {variable}", _MEASURED
-        # A name that is in no table may be a secret, and may contain what a shell would execute.
-        if row is not None or _is_plain(name):
-            shown, fix = name, variable_values.make_removal_line(variable, name)
-        if row is not None:
-            source = resolve_citation(row.sources[0], tables.load_variable_table().evidence)
-            if row.instead is not None:
-                fix = variable_values.make_removal_line(variable, name, row.instead)
-        yield Finding(
-            "flag-unknown",
-            "error",
-            f"environ.{variable}",
-            f"{variable} holds {shown}, which TensorFlow {environment.tensorflow} does not know",
-            "An unknown flag aborts the process when XLA is first used.",
-            fix,
-            source,
-        )
+        source = resolve_citation(row.sources[0], tables.load_variable_table().evidence)
+        fix = variable_values.make_removal_line(variable, name, row.instead or "")
+        yield _make_unknown_finding(environment, variable, name, fix, source)
 
 
-def _is_gone(row: tables.Flag | None, environment: Environment) -> bool:
+def _number_strange_flags(environment: Environment) -> dict[Variable, list[int]]:
+    """Return the places of unknown flags among the words of each variable, from 1.
+
+    A name that is in no table may be a secret, and is not shown.
+    """
+    rows = _load_rows()
+    numbers: dict[Variable, list[int]] = {}
+    for variable in VARIABLES:
+        words = (environment.variables.get(variable) or "").split()
+        for number, text in enumerate(words, 1):
+            name = text.partition("=")[0]
+            if name in environment.strange_flags and (variable, name) not in rows:
+                numbers.setdefault(variable, []).append(number)
+    return numbers
+
+
+def _make_unknown_finding(
+    environment: Environment, variable: Variable, shown: str, fix: str, source: str
+) -> Finding:
+    return Finding(
+        "flag-unknown",
+        "error",
+        f"environ.{variable}",
+        message=f"{variable} holds {shown}, which TensorFlow {environment.tensorflow} does not know",
+        why="An unknown flag aborts the process when XLA is first used.",
+        fix=fix,
+        source=source,
+    )
+
+
+def _is_gone(row: tables.Flag, environment: Environment) -> bool:
     """Return whether a flag exists only in other versions of TensorFlow than the installed one."""
-    if row is None or environment.tensorflow is None or not environment.stock:
+    if environment.tensorflow is None or not environment.stock:
         return False
     return not environment.has_tensorflow(row.tensorflow)
-
-
-def _is_plain(name: str) -> bool:
-    return len(name) <= 64 and name[2:].replace("_", "").isalnum() and name.isascii()
 
 
 def check_flag_values(environment: Environment) -> Iterator[Finding]:
@@ -76,17 +94,15 @@ def check_flag_values(environment: Environment) -> Iterator[Finding]:
             continue
         if not environment.has_tensorflow(row.tensorflow):
             continue
-        text = name
-        if value:
-            text = f"{name}={value}"
+        text = f"{name}={value}" if value else name
         yield Finding(
             "flag-dangerous",
             row.severity,
             f"environ.{variable}",
-            f"{variable} holds {text}",
-            row.why,
-            variable_values.make_removal_line(variable, name),
-            resolve_citation(row.sources[0], tables.load_variable_table().evidence),
+            message=f"{variable} holds {text}",
+            why=row.why,
+            fix=variable_values.make_removal_line(variable, name),
+            source=resolve_citation(row.sources[0], tables.load_variable_table().evidence),
         )
 
 
@@ -98,10 +114,10 @@ def check_flag_file(environment: Environment) -> Iterator[Finding]:
             "flag-file-missing",
             "error",
             "environ.XLA_FLAGS",
-            "XLA_FLAGS does not start with --, and no file of that name exists",
-            "A value that does not start with -- names a file with flags; a missing file aborts "
+            message="XLA_FLAGS does not start with --, and no file of that name exists",
+            why="A value that does not start with -- names a file with flags; a missing file aborts "
             "the process.",
-            line,
-            "measured: TensorFlow 2.21",
+            fix=line,
+            source="measured: TensorFlow 2.21",
             commands=[line],
         )

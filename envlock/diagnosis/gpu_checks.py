@@ -20,7 +20,7 @@ from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
 from envlock.runtime.gpu.visible import parse
 from envlock.runtime.release import parse_release
-from envlock.runtime.report import Finding, count
+from envlock.runtime.report import Finding, Severity, count
 
 _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")
 """If one of these is unknown, TensorFlow is unlikely to get a GPU either."""
@@ -51,7 +51,15 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
         )
         newer = oldest if own is None else own.driver
         fix = f"install driver {newer} or newer, or a TensorFlow for an older CUDA"
-        yield Finding("driver-version", "error", where, evidence, why, fix, _COMPATIBILITY)
+        yield Finding(
+            "driver-version",
+            "error",
+            where,
+            message=evidence,
+            why=why,
+            fix=fix,
+            source=_COMPATIBILITY,
+        )
     elif own is not None and parse_release(version) < parse_release(own.driver):
         evidence = (
             f"the driver is {version}, older than {own.driver}, which came with CUDA {runtime}"
@@ -62,7 +70,15 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
         )
         fix = f"install driver {own.driver} or newer if the program needs them"
         source = resolve_citation(own.source, table.evidence)
-        yield Finding("driver-minor-compatibility", "info", where, evidence, why, fix, source)
+        yield Finding(
+            "driver-minor-compatibility",
+            "info",
+            where,
+            message=evidence,
+            why=why,
+            fix=fix,
+            source=source,
+        )
 
 
 def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
@@ -91,7 +107,15 @@ def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
         return
     where = "cuda.cuda_driver"
     fix = "remove the compat folder from LD_LIBRARY_PATH, or install a driver of that CUDA"
-    yield Finding("forward-compatibility", "error", where, evidence, why, fix, _COMPATIBILITY)
+    yield Finding(
+        "forward-compatibility",
+        "error",
+        where,
+        message=evidence,
+        why=why,
+        fix=fix,
+        source=_COMPATIBILITY,
+    )
 
 
 def _is_forward_compatible(environment: Environment) -> bool:
@@ -139,25 +163,33 @@ def _check_capability(
             )
             source = resolve_citation(measured.source, load_compatibility_table().evidence)
             fix = measured.works
-            yield Finding("gpu-code", "error", where, evidence, measured.why, fix, source)
+            yield Finding(
+                "gpu-code",
+                "error",
+                where,
+                message=evidence,
+                why=measured.why,
+                fix=fix,
+                source=source,
+            )
             return
     evidence = f"{name}: {verdict.sentence.rstrip('.')}"
     source = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#application-compatibility"
-    if verdict.kind == NONE or verdict.runs is False:
-        severity = "error"
+    fails = verdict.kind == NONE or verdict.runs is False
+    severity: Severity = "error" if fails else "warning"
+    if fails:
         why = "No TensorFlow operation runs on that GPU."
         fix = (
             "use a TensorFlow with code for it (NVIDIA's image, or a later release), "
             "or a newer driver"
         )
     else:
-        severity = "warning"
         why = (
             "The driver's compiler is then part of the numerics: "
             "another driver can give different bits."
         )
         fix = "lock the driver version, and expect minutes of compilation at the first start"
-    yield Finding("gpu-code", severity, where, evidence, why, fix, source)
+    yield Finding("gpu-code", severity, where, message=evidence, why=why, fix=fix, source=source)
 
 
 def _find_ptx_cuda(environment: Environment) -> str | None:
@@ -180,9 +212,7 @@ def check_unused(environment: Environment) -> Iterator[Finding]:
         return
     models = " and ".join(_list_models(environment))
     number = len(environment.gpus)
-    verb = "are"
-    if number == 1:
-        verb = "is"
+    verb = "is" if number == 1 else "are"
     evidence = (
         f"{count(number, 'GPU')} {verb} visible ({models}), "
         f"and TensorFlow {environment.tensorflow} is a build without CUDA"
@@ -193,7 +223,9 @@ def check_unused(environment: Environment) -> Iterator[Finding]:
         "if the CPU is meant, hide the GPUs: export CUDA_VISIBLE_DEVICES=-1"
     )
     source = "https://www.tensorflow.org/install/pip"
-    yield Finding("gpus-unused", "error", "gpu.devices", evidence, why, fix, source)
+    yield Finding(
+        "gpus-unused", "error", "gpu.devices", message=evidence, why=why, fix=fix, source=source
+    )
 
 
 def check_visible(environment: Environment) -> Iterator[Finding]:
@@ -219,7 +251,9 @@ def check_visible(environment: Environment) -> Iterator[Finding]:
         fix = "let CUDA_VISIBLE_DEVICES name a GPU or slice of `nvidia-smi -L`, or unset it"
     why = "Everything runs on the CPU: slowly, and with other bits than on a GPU."
     source = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/"
-    yield Finding("gpus-none", "error", "gpu.visible.count", evidence, why, fix, source)
+    yield Finding(
+        "gpus-none", "error", "gpu.visible.count", message=evidence, why=why, fix=fix, source=source
+    )
 
 
 _RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/"
@@ -235,7 +269,9 @@ def check_memory(environment: Environment) -> Iterator[Finding]:
             evidence = f"{name}: a row of its memory failed and could not be replaced"
             why = "Uncorrectable errors go on, and end the programs that read them."
             fix = "replace the board: its vendor's diagnosis names it"
-            yield Finding("gpu-memory", "error", where, evidence, why, fix, _REMAPPING)
+            yield Finding(
+                "gpu-memory", "error", where, message=evidence, why=why, fix=fix, source=_REMAPPING
+            )
         if gpu.uncorrected:
             evidence = (
                 f"{name}: {count(gpu.uncorrected, 'uncorrectable error')} of its memory "
@@ -243,12 +279,22 @@ def check_memory(environment: Environment) -> Iterator[Finding]:
             )
             why = "A program that read such a value computed with wrong bits, or was ended."
             fix = "do not trust results since then, and reset the GPU (`nvidia-smi --gpu-reset`)"
-            yield Finding("gpu-memory", "error", where, evidence, why, fix, _REMAPPING)
+            yield Finding(
+                "gpu-memory", "error", where, message=evidence, why=why, fix=fix, source=_REMAPPING
+            )
         if gpu.pending:
             evidence = f"{name}: a failed part of its memory is replaced at the next reset"
             why = "Until then the part stays in use, and the error can come again."
             fix = "reset the GPU (`nvidia-smi --gpu-reset`), or restart the machine"
-            yield Finding("gpu-memory", "warning", where, evidence, why, fix, _RETIREMENT)
+            yield Finding(
+                "gpu-memory",
+                "warning",
+                where,
+                message=evidence,
+                why=why,
+                fix=fix,
+                source=_RETIREMENT,
+            )
         replaced = []
         if gpu.retired_pages:
             replaced.append(count(gpu.retired_pages, "retired page"))
@@ -258,7 +304,9 @@ def check_memory(environment: Environment) -> Iterator[Finding]:
             evidence = f"{name}: {' and '.join(replaced)} after uncorrectable errors of its memory"
             why = "These are out of use; a number that grows announces the end of the board."
             fix = "watch the number (`nvidia-smi -q -d PAGE_RETIREMENT,ROW_REMAPPER`)"
-            yield Finding("gpu-memory", "info", where, evidence, why, fix, _RETIREMENT)
+            yield Finding(
+                "gpu-memory", "info", where, message=evidence, why=why, fix=fix, source=_RETIREMENT
+            )
 
 
 def check_models(environment: Environment) -> Iterator[Finding]:
@@ -273,7 +321,15 @@ def check_models(environment: Environment) -> Iterator[Finding]:
             "export CUDA_DEVICE_ORDER=PCI_BUS_ID, and let CUDA_VISIBLE_DEVICES show one model only"
         )
         source = "https://docs.nvidia.com/deeplearning/cudnn/latest/developer/misc.html"
-        yield Finding("gpus-mixed", "warning", "gpu.devices", evidence, why, fix, source)
+        yield Finding(
+            "gpus-mixed",
+            "warning",
+            "gpu.devices",
+            message=evidence,
+            why=why,
+            fix=fix,
+            source=source,
+        )
 
 
 def _list_models(environment: Environment) -> list[str]:
@@ -293,13 +349,9 @@ def check_unavailable(environment: Environment) -> Iterator[Finding]:
             continue
         paths_by_reason.setdefault(entry["reason"], []).append(path)
     for reason, paths in paths_by_reason.items():
-        subject = paths[0]
-        if len(paths) > 1:
-            subject = f"{paths[0]} and {len(paths) - 1} more"
+        subject = f"{paths[0]} and {len(paths) - 1} more" if len(paths) > 1 else paths[0]
         sentence, _, remedy = reason.partition("; ")
-        severity = "warning"
-        if any(path in _NO_GPU for path in paths):
-            severity = "error"
+        severity: Severity = "error" if any(path in _NO_GPU for path in paths) else "warning"
         fix = Remedy(remedy.rstrip(".") or "fix the named cause, and run `envlock doctor` again")
         if codes[reason] in _BINDING_NEEDED:
             fix = change(environment, add={BINDING: BINDING + get_fixed_versions(BINDING)})
@@ -307,10 +359,10 @@ def check_unavailable(environment: Environment) -> Iterator[Finding]:
             "fact-unknown",
             severity,
             paths[0],
-            f"{subject} could not be collected: {sentence.rstrip('.')}",
-            "An unknown fact can be neither judged nor locked, and its cause is often the real "
+            message=f"{subject} could not be collected: {sentence.rstrip('.')}",
+            why="An unknown fact can be neither judged nor locked, and its cause is often the real "
             "problem.",
-            fix.text,
-            "the collectors",
+            fix=fix.text,
+            source="the collectors",
             commands=fix.commands,
         )

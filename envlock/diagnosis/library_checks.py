@@ -87,10 +87,10 @@ def check_found(environment: Environment) -> Iterator[Finding]:
             "library-missing",
             "info",
             f"cuda.{missing[0]}",
-            f"{evidence}, and no GPU is visible",
-            _NO_GPU,
-            f"not needed on a CPU; for a GPU: {fix.text}",
-            _SKIPPED_SOURCE,
+            message=f"{evidence}, and no GPU is visible",
+            why=_NO_GPU,
+            fix=f"not needed on a CPU; for a GPU: {fix.text}",
+            source=_SKIPPED_SOURCE,
         )
         return
     for keys in _group_by_wheel(environment, missing):
@@ -98,10 +98,10 @@ def check_found(environment: Environment) -> Iterator[Finding]:
             "library-missing",
             "error",
             f"cuda.{keys[0]}",
-            f"{_describe(keys, libraries, 'is', 'are')} not found by TensorFlow's loader",
-            _SKIPPED,
-            fix.text,
-            _SKIPPED_SOURCE,
+            message=f"{_describe(keys, libraries, 'is', 'are')} not found by TensorFlow's loader",
+            why=_SKIPPED,
+            fix=fix.text,
+            source=_SKIPPED_SOURCE,
             commands=fix.commands,
         )
 
@@ -188,10 +188,10 @@ def check_loadable(environment: Environment) -> Iterator[Finding]:
             "library-broken",
             "error",
             f"cuda.{key}",
-            f"{library['soname']} cannot be loaded: {problem}",
-            "The first operation that needs it fails, or TensorFlow skips every GPU.",
-            "reinstall its wheel, and remove wrong folders from LD_LIBRARY_PATH",
-            "the loader's own rules (ld.so(8))",
+            message=f"{library['soname']} cannot be loaded: {problem}",
+            why="The first operation that needs it fails, or TensorFlow skips every GPU.",
+            fix="reinstall its wheel, and remove wrong folders from LD_LIBRARY_PATH",
+            source="the loader's own rules (ld.so(8))",
         )
 
 
@@ -207,9 +207,7 @@ def check_cudnn(environment: Environment) -> Iterator[Finding]:
     if needed_parts[0] == loaded_parts[0] and loaded_parts[:2] >= needed_parts[:2]:
         return
     resolved_by = environment.get("cuda.cudnn.resolved_by")
-    place = "from an unknown place"
-    if isinstance(resolved_by, str):
-        place = f"by {resolved_by}"
+    place = f"by {resolved_by}" if isinstance(resolved_by, str) else "from an unknown place"
     evidence = f"cuDNN {loaded} is loaded ({place}), and TensorFlow was compiled against {built}"
     why = (
         "TensorFlow rejects a cuDNN of another major or of a lower minor version, "
@@ -230,10 +228,10 @@ def check_cudnn(environment: Environment) -> Iterator[Finding]:
         "cudnn-version",
         "error",
         "cuda.cudnn.version",
-        evidence,
-        why,
-        fix.text,
-        source,
+        message=evidence,
+        why=why,
+        fix=fix.text,
+        source=source,
         commands=fix.commands,
     )
 
@@ -284,12 +282,12 @@ def check_shadowed(environment: Environment) -> Iterator[Finding]:
                 "library-shadowed",
                 "warning",
                 f"cuda.{keys[0]}",
-                f"{_describe(keys, libraries, 'comes', 'come')} from {variable}, not from the "
+                message=f"{_describe(keys, libraries, 'comes', 'come')} from {variable}, not from the "
                 f"installed {_get_wheel(environment, keys[0])}",
-                "Another library computes than the installed wheel, and another build gives "
+                why="Another library computes than the installed wheel, and another build gives "
                 "different bits.",
-                fix,
-                "the loader's order (ld.so(8))",
+                fix=fix,
+                source="the loader's order (ld.so(8))",
             )
 
 

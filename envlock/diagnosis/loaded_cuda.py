@@ -8,7 +8,7 @@ from envlock.guest import launch
 from envlock.runtime.errors import UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
-from envlock.runtime.report import ABSENT, DEEP, ERROR, UNKNOWN, Finding, show
+from envlock.runtime.report import ABSENT, DEEP, ERROR, UNKNOWN, Finding, Severity, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ def spell(key: str, number: int) -> str | None:
         return None
     if key == "cudart":
         return f"{number // 1000}.{number % 1000 // 10}"
-    unit = 10000
-    if key == "cufft" or (key in ("cudnn", "nccl") and number < 10000):
-        unit = 1000
+    unit = 1000 if key == "cufft" or (key in ("cudnn", "nccl") and number < 10000) else 10000
     return f"{number // unit}.{number % unit // 100}.{number % 100}"
 
 
@@ -97,9 +95,7 @@ def find_contradictions(cuda: Tree, answers: Answers) -> list[Finding]:
             continue
         if facts.get("resolved_by") == "loaded" or facts.get("linkage") == "absent":
             continue
-        version = facts["version"]
-        if "problem" in facts:
-            version = None
+        version = None if "problem" in facts else facts["version"]
         if not _is_consistent(version, answer):
             path = f"cuda.{key}.version"
             message = f"{path}: {show(version)} by its files, {show(answer)} by TensorFlow's loader"
@@ -114,17 +110,17 @@ def report_no_answer(reason: Unavailable) -> Finding:
 
 
 def _make_finding(
-    path: str, message: str, expected: object, actual: object, severity: str = ERROR
+    path: str, message: str, expected: object, actual: object, severity: Severity = ERROR
 ) -> Finding:
     return Finding(
         DEEP,
         severity,
         path,
-        message,
-        "TensorFlow computes with the libraries that its loader finds, whatever the files suggest.",
-        "Report it with the output of `envlock show`, and look for LD_AUDIT, a sitecustomize or a "
+        message=message,
+        why="TensorFlow computes with the libraries that its loader finds, whatever the files suggest.",
+        fix="Report it with the output of `envlock show`, and look for LD_AUDIT, a sitecustomize or a "
         ".pth file.",
-        "https://man7.org/linux/man-pages/man3/dlopen.3.html",
+        source="https://man7.org/linux/man-pages/man3/dlopen.3.html",
         expected=expected,
         actual=actual,
         weight=100,

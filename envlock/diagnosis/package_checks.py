@@ -13,13 +13,18 @@ from envlock.data.compatibility import (
     get_fixed_versions,
     load_compatibility_table,
 )
-from envlock.data.determinism import resolve_citation
+from envlock.data.determinism import (
+    load_recipe_table,
+    load_source_table,
+    load_variable_table,
+    resolve_citation,
+)
 from envlock.data.image_tables import load_image_tables
+from envlock.data.specifiers import matches_specifier
 from envlock.diagnosis.diagnosed_environment import (
     CHOSEN,
     Environment,
     Requirement,
-    matches_specifier,
 )
 from envlock.diagnosis.remedies import Remedy, change, get_pinned_requirement, install_again
 from envlock.diagnosis.requirements import (
@@ -31,8 +36,8 @@ from envlock.diagnosis.requirements import (
 )
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.gpu.nvml_failures import explain_binding
-from envlock.runtime.release import minor
-from envlock.runtime.report import ERROR, WARNING, Finding
+from envlock.runtime.release import minor, parse_release
+from envlock.runtime.report import ERROR, WARNING, Finding, Severity
 
 _LEGACY = ("1", "true", "True")
 """Values of TF_USE_LEGACY_KERAS that TensorFlow treats as yes."""
@@ -53,7 +58,15 @@ def check_tensorflow(environment: Environment) -> Iterator[Finding]:
     why = "Its requirements depend on its version."
     fix = "name the interpreter of the environment: envlock doctor --python .venv/bin/python"
     where = "tensorflow.version"
-    yield Finding("tensorflow-missing", "warning", where, evidence, why, fix, "the facts")
+    yield Finding(
+        "tensorflow-missing",
+        "warning",
+        where,
+        message=evidence,
+        why=why,
+        fix=fix,
+        source="the facts",
+    )
 
 
 def check_single_tensorflow(environment: Environment) -> Iterator[Finding]:
@@ -66,11 +79,11 @@ def check_single_tensorflow(environment: Environment) -> Iterator[Finding]:
             "tensorflow-twice",
             "error",
             "tensorflow.distributions",
-            f"{' and '.join(names)} are installed over one another",
-            "All of them install the folder `tensorflow`, and the last one installed overwrites "
+            message=f"{' and '.join(names)} are installed over one another",
+            why="All of them install the folder `tensorflow`, and the last one installed overwrites "
             "the others.",
-            fix.text,
-            "the distributions' own file lists",
+            fix=fix.text,
+            source="the distributions' own file lists",
             commands=fix.commands,
         )
 
@@ -93,6 +106,32 @@ def _compute_cost(
     return len(owners), violations, lacks_gpu, is_other_version
 
 
+def check_horizon(environment: Environment) -> Iterator[Finding]:
+    """Yield a finding if this TensorFlow is newer than the tables: no rule knows what is new in it."""
+    loaded = (
+        load_image_tables().builds,
+        load_compatibility_table(),
+        load_source_table(),
+        load_variable_table(),
+        load_recipe_table(),
+    )
+    horizons = [table.horizon for table in loaded]
+    oldest = min(horizons, key=lambda horizon: parse_release(horizon.through))
+    newer = oldest.describe_beyond(environment.tensorflow)
+    if newer is not None:
+        yield Finding(
+            "tensorflow-newer",
+            WARNING,
+            "tensorflow.version",
+            message=newer,
+            why="Every rule here is about the versions that were checked; another switch, need or "
+            "source of noise has none.",
+            fix="update envlock, whose tables may know it; `envlock doctor --prove` measures "
+            "whether it is deterministic",
+            source=f"the horizons of envlock's tables, the oldest of {oldest.day}",
+        )
+
+
 def check_python(environment: Environment) -> Iterator[Finding]:
     """Yield a finding if there are no wheels of this TensorFlow for this Python."""
     version = environment.get("python.version")
@@ -108,11 +147,11 @@ def check_python(environment: Environment) -> Iterator[Finding]:
             "python-version",
             "error",
             "python.version",
-            f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for "
+            message=f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for "
             f"{', '.join(build.python)}",
-            "Its extension modules are compiled for one version of Python each.",
-            f"create the environment with Python {build.python[-1]}",
-            resolve_citation(build.source, load_image_tables().builds.evidence),
+            why="Its extension modules are compiled for one version of Python each.",
+            fix=f"create the environment with Python {build.python[-1]}",
+            source=resolve_citation(build.source, load_image_tables().builds.evidence),
         )
 
 
@@ -127,22 +166,22 @@ def check_companions(environment: Environment) -> Iterator[Finding]:
             continue
         if matches_specifier(version, row.takes):
             continue
-        severity, source = WARNING, resolve_citation(row.source, table.evidence)
-        why = "TensorFlow was not tested with it, and may fail at import or later."
         broken = _find_break(environment, row.package, version)
+        severity: Severity = ERROR if broken else WARNING
+        why = "TensorFlow was not tested with it, and may fail at import or later."
         if broken is not None:
-            severity, why = ERROR, broken.what
-            source = resolve_citation(broken.source, table.evidence)
+            why = broken.what
+        source = resolve_citation((broken or row).source, table.evidence)
         fix = _change_to_agreed(environment, row.package, row.takes)
         yield Finding(
             "package-version",
             severity,
             f"packages.{row.package}",
-            f"{row.package} is {version}, "
+            message=f"{row.package} is {version}, "
             f"and TensorFlow {environment.tensorflow} needs {row.takes}",
-            why,
-            fix.text,
-            source,
+            why=why,
+            fix=fix.text,
+            source=source,
             commands=fix.commands,
         )
 
@@ -189,10 +228,10 @@ def check_requirements(environment: Environment) -> Iterator[Finding]:
             "requirements",
             WARNING,
             f"packages.{requirement.name}",
-            _describe_violation(environment, requirement),
-            why,
-            fix.text,
-            source,
+            message=_describe_violation(environment, requirement),
+            why=why,
+            fix=fix.text,
+            source=source,
             commands=fix.commands,
         )
 
@@ -243,19 +282,20 @@ def check_cuda_majors(environment: Environment) -> Iterator[Finding]:
     pairs = [(twelve[part], thirteen[part]) for part in parts]
     fix = _keep_one_cuda(environment, pairs)
     for older, newer in pairs:
-        evidence, severity = f"{older} and {newer} are both installed", WARNING
+        evidence = f"{older} and {newer} are both installed"
         shared = _find_shared_library(environment, {older, newer})
+        severity: Severity = ERROR if shared else WARNING
         if shared is not None:
-            evidence, severity = f"{evidence}, and both have the file of cuda.{shared}", ERROR
+            evidence += f", and both have the file of cuda.{shared}"
         yield Finding(
             "cuda-majors-mixed",
             severity,
             f"packages.{newer}",
-            evidence,
-            "A wheel for CUDA 13 can overwrite files of the one for CUDA 12, and TensorFlow loads "
+            message=evidence,
+            why="A wheel for CUDA 13 can overwrite files of the one for CUDA 12, and TensorFlow loads "
             "the result.",
-            fix.text,
-            "the wheels' RECORD files",
+            fix=fix.text,
+            source="the wheels' RECORD files",
             commands=fix.commands,
         )
 
@@ -312,20 +352,18 @@ def check_nvml_binding(environment: Environment) -> Iterator[Finding]:
         "nvml-binding",
         "warning",
         "gpu.binding",
-        evidence,
-        "Programs that query GPUs through the module pynvml get the other package, "
+        message=evidence,
+        why="Programs that query GPUs through the module pynvml get the other package, "
         "or its warnings.",
-        fix.text,
-        "the file lists of the two distributions",
+        fix=fix.text,
+        source="the file lists of the two distributions",
         commands=fix.commands,
     )
 
 
 def _keep_one_binding(environment: Environment, problem: str) -> Remedy:
     """Return a remedy that leaves only NVIDIA's binding, unless the other one is required."""
-    other = "pynvml"
-    if problem == "abandoned":
-        other = "nvidia-ml-py3"
+    other = "nvidia-ml-py3" if problem == "abandoned" else "pynvml"
     owners = list_requirers(environment, other)
     if owners:
         return Remedy(
@@ -355,12 +393,12 @@ def check_keras_xla(environment: Environment) -> Iterator[Finding]:
         "keras-xla",
         "warning",
         "keras.version",
-        f"Keras is {environment.keras}, and a GPU is visible",
-        "Keras 3.0 to 3.6 compile every model with XLA where one GPU is visible, under op "
+        message=f"Keras is {environment.keras}, and a GPU is visible",
+        why="Keras 3.0 to 3.6 compile every model with XLA where one GPU is visible, under op "
         "determinism too: operations without a deterministic form in XLA then fail. 3.7 and later "
         "switch it off.",
-        f"{fix.text}\npass jit_compile=False to compile()",
-        "keras/src/trainers/trainer.py of the wheels of Keras 3.0 to 3.15",
+        fix=f"{fix.text}\npass jit_compile=False to compile()",
+        source="keras/src/trainers/trainer.py of the wheels of Keras 3.0 to 3.15",
         commands=fix.commands,
     )
 
@@ -374,15 +412,33 @@ def check_keras_config(environment: Environment) -> Iterator[Finding]:
     if floatx not in (None, "float32"):
         why = "Every layer and every model computes in that precision, without a message."
         evidence = f"keras.json sets floatx to {floatx}"
-        yield Finding("keras-config", "warning", "keras.config.floatx", evidence, why, fix, source)
+        yield Finding(
+            "keras-config",
+            "warning",
+            "keras.config.floatx",
+            message=evidence,
+            why=why,
+            fix=fix,
+            source=source,
+        )
     if backend in (None, "tensorflow") or not environment.has_keras(">=3"):
         return
     if environment.variables.get("KERAS_BACKEND") is None:
         why = "Another engine computes everything, without TensorFlow's op determinism."
-        evidence, severity = f"keras.json sets the backend to {backend}", "error"
-        if backend == environment.locked_backend:
-            evidence, severity, fix = f"{evidence}, as locked", "info", CHOSEN
-        yield Finding("keras-config", severity, "keras.config.backend", evidence, why, fix, source)
+        evidence = f"keras.json sets the backend to {backend}"
+        is_locked = backend == environment.locked_backend
+        severity: Severity = "info" if is_locked else "error"
+        if is_locked:
+            evidence, fix = f"{evidence}, as locked", CHOSEN
+        yield Finding(
+            "keras-config",
+            severity,
+            "keras.config.backend",
+            message=evidence,
+            why=why,
+            fix=fix,
+            source=source,
+        )
 
 
 def check_patch(environment: Environment) -> Iterator[Finding]:
@@ -396,10 +452,10 @@ def check_patch(environment: Environment) -> Iterator[Finding]:
         "patch-missing",
         "warning",
         f"packages.{PATCH}",
-        f"TensorFlow is {environment.tensorflow} without NVIDIA's patch",
-        "On a GPU these versions sum the gradient of bias_add with atomics, and no variable "
+        message=f"TensorFlow is {environment.tensorflow} without NVIDIA's patch",
+        why="On a GPU these versions sum the gradient of bias_add with atomics, and no variable "
         "changes that.",
-        f"{fix.text}, and call fwr13y.d9m.tensorflow.enable_determinism()",
-        "https://github.com/NVIDIA/framework-reproducibility",
+        fix=f"{fix.text}, and call fwr13y.d9m.tensorflow.enable_determinism()",
+        source="https://github.com/NVIDIA/framework-reproducibility",
         commands=fix.commands,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from packaging.specifiers import Specifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
+from envlock.data.specifiers import parse_version
 from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 
@@ -123,7 +124,7 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
     """
     candidates = [Version("0")]
     for specifier in specifiers:
-        version = _parse_version(specifier.version.removesuffix(".*"))
+        version = parse_version(specifier.version.removesuffix(".*"))
         if version is not None:
             candidates.append(version)
             candidates += [Version(f"{version.base_version}{end}") for end in _ABOVE]
@@ -166,7 +167,7 @@ def _reduce_specifiers(specifiers: SpecifierSet) -> Sequence[str]:
 
 def _is_implied(specifier: Specifier, lower: Specifier | None, upper: Specifier | None) -> bool:
     """Return whether a bound or an exclusion is implied by a lower and an upper bound."""
-    version = _parse_version(specifier.version)
+    version = parse_version(specifier.version)
     is_below = version is not None and lower is not None and version < Version(lower.version)
     is_above = version is not None and upper is not None and version >= Version(upper.version)
     implied = {
@@ -181,10 +182,3 @@ def _is_implied(specifier: Specifier, lower: Specifier | None, upper: Specifier 
 
 def _get_bound(specifier: Specifier) -> tuple[Version, str]:
     return Version(specifier.version), specifier.version
-
-
-def _parse_version(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:  # that of `===`, which accepts any text
-        return None

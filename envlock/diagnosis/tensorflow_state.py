@@ -13,7 +13,7 @@ from envlock.guest.proof import REPEATS
 from envlock.lock.fact_models import Facts
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.recipe import find_recipe
-from envlock.runtime.report import Finding
+from envlock.runtime.report import Finding, Severity
 
 ON, OFF, PARTLY, UNKNOWN = "on", "off", "partly", "unknown"
 
@@ -110,9 +110,7 @@ def _read_onednn(seen: Observations) -> ObservedState:
     if not names:
         return _explain_unknown("oneDNN", "operations", seen)
     # TensorFlow's own operations for oneDNN have kept the name of its predecessor, MKL-DNN.
-    state = OFF
-    if any(name.startswith("_Mkl") for name in names):
-        state = ON
+    state = ON if any(name.startswith("_Mkl") for name in names) else OFF
     evidence = f"a product, a convolution and a softmax ran as {', '.join(names)}"
     return ObservedState("oneDNN", state, evidence)
 
@@ -223,21 +221,19 @@ def find_deviations(
         want = asked.get(state.what)
         if want is None or state.state == want:
             continue
-        severity = "error"
-        if state.state == UNKNOWN:
-            # Without a GPU there is no TF32 to observe, and with XLA no thread pool.
-            if state.what in ("TF32", "inter-op threads"):
-                continue
-            severity = "warning"
+        # Without a GPU there is no TF32 to observe, and with XLA no thread pool.
+        if state.state == UNKNOWN and state.what in ("TF32", "inter-op threads"):
+            continue
+        severity: Severity = "warning" if state.state == UNKNOWN else "error"
         findings.append(
             Finding(
                 "proof",
                 severity,
                 state.what,
-                f"{state.what}: {state.state}, wanted: {want} ({state.evidence})",
-                _WHY[state.what],
-                _find_fix(state.what, want, tensorflow),
-                f"observed in a child process with TensorFlow {tensorflow}",
+                message=f"{state.what}: {state.state}, wanted: {want} ({state.evidence})",
+                why=_WHY[state.what],
+                fix=_find_fix(state.what, want, tensorflow),
+                source=f"observed in a child process with TensorFlow {tensorflow}",
             )
         )
     return findings

@@ -10,9 +10,9 @@ from envlock.data.determinism import resolve_citation
 from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis import variable_values
 from envlock.diagnosis.diagnosed_environment import CHOSEN, Environment
-from envlock.runtime.report import Finding
+from envlock.runtime.report import Finding, Severity
 
-_OTHERWISE: dict[str, tuple[str, str]] = {
+_OTHERWISE: dict[str, tuple[Severity, str]] = {
     "abort": (
         "error",
         "The process aborts when this variable is first read with a value that is not {takes}.",
@@ -39,9 +39,7 @@ def check_values(environment: Environment) -> Iterator[Finding]:
         severity, why = _OTHERWISE[row.otherwise]
         takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
         evidence = f"{row.name} is {variable_values.show_value(value, row)}"
-        right = None
-        if row.needed:
-            right = row.needed[0].value
+        right = row.needed[0].value if row.needed else None
         yield _report_value(
             row, "variable-value", severity, evidence, why.format(takes=takes), right
         )
@@ -114,9 +112,8 @@ def check_read(environment: Environment) -> Iterator[Finding]:
     for row in tables.load_variable_table().variable:
         if environment.variables.get(row.name) is None or environment.is_read(row):
             continue
-        severity = "info"
+        severity: Severity = "warning" if row.read_by == "nobody" else "info"
         if row.read_by == "nobody":
-            severity = "warning"
             why = "No TensorFlow reads this name"
             if row.meant:
                 why += f"; the right name is {row.meant}"
@@ -159,10 +156,10 @@ def check_combinations(environment: Environment) -> Iterator[Finding]:
             "variables-contradict",
             combination.severity,
             combination.id,
-            " and ".join(evidence),
-            combination.why,
-            "; ".join(lines),
-            resolve_citation(combination.sources[0], table.evidence),
+            message=" and ".join(evidence),
+            why=combination.why,
+            fix="; ".join(lines),
+            source=resolve_citation(combination.sources[0], table.evidence),
             commands=lines,
         )
 
@@ -217,16 +214,21 @@ def check_late_changes(environment: Environment) -> Iterator[Finding]:
             "variable-too-late",
             "error",
             f"environ.{name}",
-            f"{name} was changed after TensorFlow was imported",
-            "TensorFlow reads a variable once, when it first needs it; a later change has no "
+            message=f"{name} was changed after TensorFlow was imported",
+            why="TensorFlow reads a variable once, when it first needs it; a later change has no "
             "effect, and there is no message.",
-            f"set {name} before the process starts, or above `import tensorflow`",
-            source,
+            fix=f"set {name} before the process starts, or above `import tensorflow`",
+            source=source,
         )
 
 
 def _report_value(
-    row: tables.VariableRules, rule: str, severity: str, evidence: str, why: str, right: str | None
+    row: tables.VariableRules,
+    rule: str,
+    severity: Severity,
+    evidence: str,
+    why: str,
+    right: str | None,
 ) -> Finding:
     """Return a finding on a variable whose fix sets it to the right value, or unsets it."""
     if right:
@@ -237,10 +239,10 @@ def _report_value(
         rule,
         severity,
         f"environ.{row.name}",
-        evidence,
-        why,
-        "; ".join(lines),
-        resolve_citation(row.sources[0], tables.load_variable_table().evidence),
+        message=evidence,
+        why=why,
+        fix="; ".join(lines),
+        source=resolve_citation(row.sources[0], tables.load_variable_table().evidence),
         commands=lines,
     )
 
@@ -249,7 +251,13 @@ def _accept_choice(row: tables.VariableRules, evidence: str, why: str) -> Findin
     """Return the finding that a variable has the lockfile's value, so that nothing has to be done."""
     source = resolve_citation(row.sources[0], tables.load_variable_table().evidence)
     return Finding(
-        "variable-dangerous", "info", f"environ.{row.name}", evidence, why, CHOSEN, source
+        "variable-dangerous",
+        "info",
+        f"environ.{row.name}",
+        message=evidence,
+        why=why,
+        fix=CHOSEN,
+        source=source,
     )
 
 
@@ -276,11 +284,11 @@ def check_spelling(environment: Environment) -> Iterator[Finding]:
                 "variable-misspelt",
                 "warning",
                 f"environ.{meant}",
-                f"{name!r} is set, and nothing reads this name",
-                f"{meant} is a known name; a name with one or two wrong letters, in another case "
+                message=f"{name!r} is set, and nothing reads this name",
+                why=f"{meant} is a known name; a name with one or two wrong letters, in another case "
                 "or with a blank has no effect.",
-                _make_rename_line(name, meant, environment),
-                "comparison with the known names",
+                fix=_make_rename_line(name, meant, environment),
+                source="comparison with the known names",
             )
 
 

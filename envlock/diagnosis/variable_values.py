@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from envlock.data.determinism import VariableRules
 from envlock.runtime.clear_values import WORDS
@@ -73,13 +73,21 @@ def make_removal_line(variable: str, flag: str, instead: str = "") -> str:
     The other flags are unchanged and not shown. The flags may contain only letters, digits, `-`,
     `_` and `=`.
     """
-    replacement = " "
-    if instead:
-        replacement = f" {instead} "
+    replacement = f" {instead} " if instead else " "
     # The surrounding spaces are removed as well: TensorFlow treats a lone space as the name of a
     # file.
     script = f"s/(^| ){flag}(=[^ ]*)?( |$)/{replacement}/; s/^ +//; s/ +$//"
     return f'export {variable}="$(echo "${variable}" | sed -E \'{script}\')"'
+
+
+def make_number_removal_line(variable: str, numbers: Sequence[int]) -> str:
+    """Return the shell command that removes flags by their places from a variable of flags; none is
+    shown.
+    """
+    removals = "".join(f'${number}=""; ' for number in numbers)
+    # Assigned to itself, the line is divided and joined again, with single spaces.
+    script = f"{{{removals}$0=$0; $1=$1; print}}"
+    return f'export {variable}="$(echo "${variable}" | awk \'{script}\')"'
 
 
 def list_fixes(findings: Iterable[Finding]) -> list[str]:

@@ -193,9 +193,7 @@ class _Reader:
         """Return what was kept."""
         if self._first is not None:
             self._others.pop(_make_key(self._first), None)
-        last = self._last
-        if self._is_over:
-            last = None
+        last = None if self._is_over else self._last
         return Comparison(
             runs=self._runs,
             entries=self._entries,
@@ -341,9 +339,7 @@ def _identify(entry: Entry | None) -> object:
     if isinstance(entry, Value):
         return "value"
     operation = entry.operation
-    name = None
-    if operation.name and operation.type in READS:
-        name = _DIGITS.sub("", operation.name)
+    name = _DIGITS.sub("", operation.name) if operation.name and operation.type in READS else None
     return operation.type, operation.place, name
 
 
@@ -417,9 +413,7 @@ class Origin:
 
     def to_json(self) -> dict[str, object]:
         """Return JSON values."""
-        made_by = None
-        if self.made_by is not None:
-            made_by = self.made_by.to_json()
+        made_by = self.made_by.to_json() if self.made_by is not None else None
         return {"input": self.input, "spec": self.spec, "made_by": made_by}
 
 
@@ -439,9 +433,7 @@ def find_origins(trace: Iterable[Entry], difference: Difference) -> tuple[Origin
 
 
 def _has_made(earlier: Record, entry: Record, origin: Origin) -> bool:
-    wanted = None
-    if origin.input < len(entry.inputs):
-        wanted = entry.inputs[origin.input]
+    wanted = entry.inputs[origin.input] if origin.input < len(entry.inputs) else None
     if wanted is not None:
         made = zip(earlier.outputs, earlier.operation.outputs, strict=False)
         return (wanted, origin.spec) in made

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from envlock.divergence.children import Children
 from envlock.divergence.comparison import Difference, compare, find_origins
 from envlock.divergence.divergence_report import report
 from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
@@ -53,6 +52,7 @@ from envlock.divergence.readings import (
 from envlock.divergence.threads import ThreadEvidence, count_same_work
 from envlock.divergence.trace import Record
 from envlock.lock.temporary import open_draft_folder
+from envlock.numerics.session import Session
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Finding, Report, clean
 
@@ -75,14 +75,14 @@ OTHER_WORK = "nothing was compared: all operations ran in threads that the progr
 SHOW = "name the function that trains, as SCRIPT:FUNCTION, or call envlock.record() in it"
 BEYOND = 2
 """How many steps are traced after the one in which the runs first differed."""
-LEFT = "run once more with nothing changed, all runs are equal: the first one must have left what the others found"
+LEFT = "in a repetition without any change all runs are equal: the first run changed something that the later runs read"
 LEFT_AT_THE_END = (
-    "run once more with nothing changed, but ended after the first difference, all runs are equal: each must have read what "
-    "the one before left at its end"
+    "in a repetition in which each run ended after the first difference, all runs are equal: each run read something that "
+    "the run before wrote at its end"
 )
 LEFT_THERE = (
-    "run once more with nothing changed, all runs do there what only the later ones did before: the first one must have left "
-    "what the others found"
+    "in a repetition without any change, all runs do there what only the later runs did before: the first run changed something "
+    "that the later runs read"
 )
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""
@@ -109,10 +109,10 @@ def debug(
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
         KeyboardInterrupt: it was stopped before two runs had ended; later, the report says what is known by then.
     """
-    children = Children()
-    with open_draft_folder(None) as folder, closing(children):
+    session = Session()
+    with open_draft_folder(None) as folder, closing(session):
         if observer is None:
-            observer = partial(observe, say=say, children=children)
+            observer = partial(observe, say=say, session=session)
         request = replace(request, since=time.time())
         search = _Search(request, folder, say, observer, processes)
         try:
@@ -122,7 +122,7 @@ def debug(
             if not processes:
                 raise
             # At once, so that nothing computes on while this is put together.
-            children.kill()
+            session.kill()
             found = search.describe_known(str(stop) or "Ctrl-C")
             if found is None:
                 raise
@@ -161,7 +161,7 @@ class _Search:
     def describe_known(self, stop: str) -> DivergeEvidence | None:
         """Return what is known by now, where something stops the search; None where two runs have not ended.
 
-        `stop`: what it was, such as SIGTERM.
+        `stop`: the signal that stopped it, such as SIGTERM.
         """
         seen = self.own
         if seen is None:
@@ -292,9 +292,7 @@ class _Search:
         if not own.comparison.entries:
             values = "return named values from the function, or call envlock.record()"
             raise FactError(why, hint=f"{values}, to compare those")
-        verdict: Verdict = "identical"
-        if own.comparison.first is not None:
-            verdict = "unseen"
+        verdict: Verdict = "unseen" if own.comparison.first is not None else "identical"
         found = self._make_evidence(verdict, own, [make_level(own)])
         note = f"{why}; only returned and recorded values were compared"
         return replace(found, notes=(*found.notes, note))
@@ -352,9 +350,7 @@ class _Search:
         is_named = known is not None or (found.maker is not None and found.maker.is_shown)
         if threads.blind is not None and not is_named and verdict in BY_PYTHON:
             verdict = "threads"
-        pipelines: tuple[Finding, ...] = ()
-        if first.kind == "data":
-            pipelines = check_pipelines(seen)
+        pipelines: tuple[Finding, ...] = check_pipelines(seen) if first.kind == "data" else ()
         evidence = self._make_evidence(verdict, seen, levels)
         is_loaded = found.maker is not None and found.maker.place.function == MODULE
         if is_loaded and self.request.target.function is not None and not self.request.fresh:
@@ -383,9 +379,7 @@ class _Search:
             return replace(cause, source=source, source_from=start, threads=race.threads)
         inside = replace(seen, comparison=threads.comparison or seen.comparison)
         first = inside.comparison.first
-        verdict: Verdict = "threads"
-        if first is not None:
-            verdict = first.kind
+        verdict: Verdict = first.kind if first is not None else "threads"
         found = self._make_evidence(
             verdict, inside, [*levels, make_level(inside)], f"{seen.traces[0]}.{threads.thread}"
         )
@@ -514,9 +508,7 @@ class _Search:
             alone = replace(self.request, serial=True)
             tried = self._try("trying one operation of a graph at a time", alone)
             racing = tried.comparison.first is None
-            outcome = "the runs still differ"
-            if racing:
-                outcome = "the runs are identical"
+            outcome = "the runs are identical" if racing else "the runs still differ"
             self.because.append(f"with one inter-op thread, {outcome}")
         suspects = list_suspects(own, racing=racing)
         if self.request.in_graph or not suspects:

@@ -44,7 +44,7 @@ TITLES: Mapping[str, str] = {
     "graph": "the difference is inside a graph",
     "call": "a graph gave different bits from equal inputs",
     "quantity": "a returned or recorded value differs, but no operation does",
-    "race": "threads used a variable in another order",
+    "race": "threads accessed a variable in different orders",
     "threads": "the difference came from outside the traced thread",
     "processes": "the difference can come from outside the traced process",
     "unseen": "the runs differ, and their operations are not visible",
@@ -87,7 +87,15 @@ def _list_findings(seen: DivergeEvidence) -> Iterator[Finding]:
             f"{clean(seen.stopped)} came while {seen.stopped_while}: this is what was known by then"
         )
         where = Where(operation="the search")
-        yield Finding(STOPPED, UNKNOWN, where, message, STOPPED_WHY, "Run it again.", SOURCE)
+        yield Finding(
+            STOPPED,
+            UNKNOWN,
+            where,
+            message=message,
+            why=STOPPED_WHY,
+            fix="Run it again.",
+            source=SOURCE,
+        )
     if seen.match:
         yield from seen.pipelines
 
@@ -105,7 +113,15 @@ def _find_cause(seen: DivergeEvidence) -> Finding:
     is_of_maker = known is not None and maker is not None and known.row == maker.source
     if known is not None and not is_of_maker:
         why, source = known.why, known.source
-    return Finding(seen.verdict, ERROR, _locate(seen), make_headline(seen), why, fix, source)
+    return Finding(
+        seen.verdict,
+        ERROR,
+        _locate(seen),
+        message=make_headline(seen),
+        why=why,
+        fix=fix,
+        source=source,
+    )
 
 
 def _locate(seen: DivergeEvidence) -> Where:
@@ -135,4 +151,6 @@ def _find_other(difference: Difference, why: str) -> Finding:
         where = Where(operation=name, file=place.file, line=place.line)
         what = f"{name} at {place.file}:{place.line}"
     message = f"also an independent cause: {what}, step {entry.step}: {difference.distinct} results"
-    return Finding("operation", WARNING, where, message, why, UNKNOWN_FIX, SOURCE)
+    return Finding(
+        "operation", WARNING, where, message=message, why=why, fix=UNKNOWN_FIX, source=SOURCE
+    )

@@ -81,7 +81,7 @@ class DivergeEvidence(Evidence):
         verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline
             gave other data; `outside`: a value came from Python; `sequence`: other operations ran;
             `graph`: only in graphs or under XLA; `variable`, `call`, `quantity`: the cause is not a
-            traced operation; `race`: threads used a variable in another order; `threads`: the cause
+            traced operation; `race`: threads accessed a variable in different orders; `threads`: the cause
             can be in other threads, which were not traced whole; `processes`: it can come from
             another process of the same training; `unseen`: this TensorFlow shows no operations.
         target: what was run, and how often.

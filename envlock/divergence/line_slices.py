@@ -124,9 +124,7 @@ class RunLines:
         for each in self.events.values():
             if each.number in running or not (each.seeds and each.is_written(name)):
                 continue
-            last = 0
-            if found is not None:
-                last = found.number
+            last = found.number if found is not None else 0
             if last < each.number < event.number:
                 found = each
         return found

@@ -12,13 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from envlock.divergence.children import Children
 from envlock.divergence.comparison import Comparison, Entry, compare
 from envlock.divergence.trace import Header, TraceError, read
-from envlock.guest import launch
 from envlock.guest.target import RELATIVE_IMPORT, Target
-from envlock.guest.tracing.trace_program import LINES
+from envlock.guest.tracing.run_traces import LINES
+from envlock.guest.training.store import LOG
 from envlock.numerics.failure import Failure, group_failures
+from envlock.numerics.session import Host, Session, read_log
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
@@ -31,10 +31,19 @@ LEAST = 60.0
 AS_LONG = 5
 """How many times as long as the program takes by itself it may take then: what waits for something that is held
 would wait for ever."""
-ANSWERS = "answers.jsonl"
-LAST_WORDS = 2_000
-"""Bytes at the end of the output in which the last words are looked for."""
+Answers = Mapping[str, Any]
+"""What the log of the runs says: how they ended, and what is known of all."""
 Say = Callable[[str], None]
+
+
+ASKED = (
+    *("seed", "mode", "steps", "generators", "held", "now", "since", "keeps", "lines", "serial"),
+    *("operations", "conditions"),
+)
+"""What a request asks of the tracer, by its name in both."""
+NOTHING_SHOWN = (
+    "TensorFlow showed no operations: the program runs none, or runs them in other threads"
+)
 
 
 class RunError(FactError):
@@ -63,6 +72,7 @@ class Request:
         keeps: the module is loaded once, and nothing is forgotten between runs, as `envlock repeat` does it.
         lines: the number of the entry until which statements of the program are watched; None: not at all.
         serial: graphs run one operation at a time, to see whether they race.
+        operations: the end of each run also has an inventory of its operations.
         environ: variables that are set besides.
         conditions: what the headers of the traces say of the circumstances.
         timeout: the most seconds that a run may take.
@@ -82,10 +92,15 @@ class Request:
     keeps: bool = False
     lines: int | None = None
     serial: bool = False
+    operations: bool = False
     in_graph: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[str, object] = field(default_factory=dict)
     timeout: float = TIMEOUT
+
+    def to_json(self) -> dict[str, object]:
+        """Return what the tracer is asked for (envlock/guest/tracing/run_traces.py)."""
+        return {**self.target.to_json(), **{name: getattr(self, name) for name in ASKED}}
 
 
 @dataclass(frozen=True)
@@ -96,7 +111,7 @@ class Observed:
     folder: Path
     header: Header
     comparison: Comparison
-    answers: Mapping[str, Any]
+    answers: Answers
 
     @property
     def traces(self) -> list[Path]:
@@ -131,11 +146,11 @@ class Observed:
 
 
 def observe(
-    request: Request, folder: Path, say: Say = lambda text: None, children: Children | None = None
+    request: Request, folder: Path, say: Say = lambda text: None, session: Session | None = None
 ) -> Observed:
     """Return what the runs gave; `folder` is made for their traces, `say` gets the time that is left.
 
-    The process stays in `children` for the next runs, where they can follow upon these.
+    The process stays in `session` for the next runs, where they can follow upon these.
 
     Raises:
         UsageError: there is no such interpreter, script or function, or it cannot be run so.
@@ -143,37 +158,34 @@ def observe(
         RunError: the program took too long, or failed before there was anything to compare.
     """
     folder.mkdir()
-    own = children
-    if own is None:
-        own = Children()
+    own = Session() if session is None else session
     stays = False
     try:
         _make_runs(request, folder, say, own)
         seen = _compare_runs(request, folder)
-        stays = children is not None and _can_go_on(seen)
+        stays = session is not None and _can_go_on(seen)
     finally:
         if not stays:
             own.close()
     return seen
 
 
-def _make_runs(request: Request, folder: Path, say: Say, children: Children) -> None:
+def _make_runs(request: Request, folder: Path, say: Say, session: Session) -> None:
     begun = time.monotonic()
     if folder.name.endswith(AGAIN):
-        children.close()
+        session.close()
     if not request.fresh:
-        _run_batch(request, list(range(request.runs)), folder, children)
-        _check_answers(read_answers(folder), request)
+        answers = _run_batch(request, list(range(request.runs)), folder, session)
+        _check_answers(answers, request)
         return
     for number in range(request.runs):
-        _run_batch(request, [number], folder, children)
-        children.close()
+        answers = _run_batch(request, [number], folder, session)
+        session.close()
         done = number + 1
         if done < request.runs:
             cost = (time.monotonic() - begun) / done
             left = cost * (request.runs - done)
             say(f"run {done} of {request.runs} ended; {cost:.0f} s a run, about {left:.0f} s left")
-        answers = read_answers(folder)
         _check_answers(answers, request)
         # The others would fail like it, before there is anything to compare.
         if _list_failed(answers) and not (folder / f"{number}.trace").exists():
@@ -192,7 +204,7 @@ def _can_go_on(seen: Observed) -> bool:
 
 
 def _compare_runs(request: Request, folder: Path) -> Observed:
-    answers = read_answers(folder)
+    answers = read_log(folder / LOG)
     failed = _list_failed(answers)
     traces = [folder / f"{number}.trace" for number in range(request.runs)]
     paths = list(filter(Path.exists, traces))
@@ -203,14 +215,13 @@ def _compare_runs(request: Request, folder: Path) -> Observed:
     comparison = _compare_traces(paths, [traces[number] for number in failed])
     header = read(paths[0]).header
     if request.mode == "eager" and not comparison.entries:
-        reason = "the program runs none, or runs them in other threads"
-        raise FactError(f"TensorFlow showed no operations: {reason}")
+        raise FactError(NOTHING_SHOWN)
     return Observed(request, folder, header, comparison, answers)
 
 
 def read_finished(request: Request, folder: Path) -> Observed | None:
     """Return what the runs that had ended gave when something stopped the others; None for fewer than two."""
-    answers = read_answers(folder)
+    answers = read_log(folder / LOG)
     numbers = [number for number, end in answers["ends"].items() if end["end"] == "finished"]
     paths = [folder / f"{number}.trace" for number in sorted(numbers)]
     if len(paths) < 2:
@@ -230,19 +241,17 @@ def need_finished(seen: Observed) -> Observed:
     return seen
 
 
-def _list_failed(answers: Mapping[str, Any]) -> list[int]:
+def _list_failed(answers: Answers) -> list[int]:
     return [number for number, end in answers["ends"].items() if end["end"] == "failed"]
 
 
-def _make_error(answers: Mapping[str, Any], request: Request) -> RunError:
+def _make_error(answers: Answers, request: Request) -> RunError:
     """Return the error that there is nothing to compare, as a run failed."""
     failed = answers["ends"][_list_failed(answers)[0]]
     message = f"run {failed['run']} of {request.target} failed"
     if request.mode == "eager":
         message += " in eager mode"
-    hint = None
-    if RELATIVE_IMPORT in failed["message"]:
-        hint = request.target.by_module("diverge")
+    hint = request.target.by_module("diverge") if RELATIVE_IMPORT in failed["message"] else None
     error = RunError(f"{message}: {clean(failed['message'])}", hint=hint)
     error.details = "\n".join(map(clean, failed["traceback"].splitlines()))
     return error
@@ -262,60 +271,21 @@ def read_until_damage(path: Path) -> Iterator[Entry]:
         yield from read(path)
 
 
-def _run_batch(request: Request, numbers: list[int], folder: Path, children: Children) -> None:
-    """Make some runs in one process; where it dies, write down the run and its last words.
+def _run_batch(request: Request, numbers: list[int], folder: Path, session: Session) -> Answers:
+    """Make some runs in one process, and return what is known of them.
 
     Raises:
         RunTimeoutError: a run took too long.
     """
-    message = {
-        "folder": str(folder),
-        **request.target.to_json(),
-        "runs": numbers,
-        "seed": request.seed,
-        "mode": request.mode,
-        "steps": request.steps,
-        "generators": request.generators,
-        "held": list(map(list, request.held)),
-        "now": list(request.now),
-        "since": request.since,
-        "keeps": request.keeps,
-        "lines": request.lines,
-        "serial": request.serial,
-        "conditions": dict(request.conditions),
-    }
-    environ = {**os.environ, **request.environ}
+    asked = {"observer": "traces", "folder": str(folder), "runs": numbers, **request.to_json()}
+    host = Host(request.python, {**os.environ, **request.environ})
     try:
-        with (folder / "output").open("ab") as output:
-            code = children.run(message, request.python, environ, output, request.timeout)
+        return session.make_runs(asked, host, request.timeout)
     except TimeoutError:
         raise RunTimeoutError(
             f"a run of {request.target} took more than {request.timeout:g} s",
             hint="stop after fewer steps: `--steps 3`",
         ) from None
-    ended = read_answers(folder)["ends"]
-    missing = [number for number in numbers if number not in ended]
-    if code and missing:
-        words = _find_last_words(children.output)
-        reason = f"the process {launch.describe_exit(code)}; its last output: {words}"
-        end = {"run": missing[0], "end": "failed", "message": reason, "traceback": ""}
-        with (folder / ANSWERS).open("a", encoding="utf-8") as answers:
-            answers.write(json.dumps(end) + "\n")
-
-
-def read_answers(folder: Path) -> dict[str, Any]:
-    """Return what the children have answered, later answers over earlier ones."""
-    answers: dict[str, Any] = {"ends": {}}
-    path = folder / ANSWERS
-    if not path.exists():
-        return answers
-    for line in path.read_text(encoding="utf-8").splitlines():
-        answer = json.loads(line)
-        if "run" in answer:
-            answers["ends"][answer["run"]] = answer
-        else:
-            answers.update(answer)
-    return answers
 
 
 def read_statements(trace: Path) -> dict[str, Any]:
@@ -327,7 +297,7 @@ def read_statements(trace: Path) -> dict[str, Any]:
     return found
 
 
-def _check_answers(answers: Mapping[str, Any], request: Request) -> None:
+def _check_answers(answers: Answers, request: Request) -> None:
     """Raise where the target cannot be run, or operations are needed and TensorFlow shows none."""
     if "unusable" in answers:
         raise request.target.unusable(answers["unusable"], "diverge")
@@ -336,11 +306,6 @@ def _check_answers(answers: Mapping[str, Any], request: Request) -> None:
             f"this TensorFlow does not show its operations: {answers['callbacks']}",
             hint="use `envlock repeat`, which works with every TensorFlow",
         )
-
-
-def _find_last_words(output: Path) -> str:
-    data = output.read_bytes()[-LAST_WORDS:]
-    return clean(launch.pick_error_line(data.decode("utf-8", "replace")))
 
 
 def leave_out_first(observed: Observed) -> Observed:

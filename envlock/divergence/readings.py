@@ -13,6 +13,7 @@ from envlock.divergence.evidence import Level, Mode, Suspect
 from envlock.divergence.known_causes import look_up
 from envlock.divergence.makers import Maker, find_candidates
 from envlock.divergence.observed_runs import Observed, read_until_damage
+from envlock.divergence.pipeline import Graph, findings, graph_of
 from envlock.divergence.threads import (
     OpenTrace,
     ThreadEvidence,
@@ -21,7 +22,6 @@ from envlock.divergence.threads import (
     find_thread_input,
 )
 from envlock.divergence.trace import Place, Record, Value
-from envlock.linter.pipeline import Graph, findings, graph_of
 from envlock.runtime.report import ERROR, INFO, WARNING, Finding, clean
 
 SOURCE_LINES = 1
@@ -105,9 +105,7 @@ def examine_threads(seen: Observed) -> ThreadEvidence:
     """Return what is known of other threads."""
     if seen.failures:
         return ThreadEvidence()
-    index = None
-    if seen.comparison.first is not None:
-        index = seen.comparison.first.index
+    index = seen.comparison.first.index if seen.comparison.first is not None else None
     return examine(seen.compared_ends, open_traces(seen), index)
 
 
@@ -151,9 +149,7 @@ def find_first_inside(seen: Observed) -> list[Suspect]:
     if operation.type == CALL or first.kind not in ("operation", "data", "outside"):
         return []
     suspects = seen.answers.get("suspects") or {}
-    holds = "loop"
-    if suspects.get("xla"):
-        holds = "xla"
+    holds = "xla" if suspects.get("xla") else "loop"
     known = look_up(operation.type, frozenset({holds}), seen.header.tensorflow)
     return [Suspect(operation.type, operation.name or "", operation.place, known)]
 
@@ -271,9 +267,7 @@ def list_suspects(own: Observed, *, racing: bool) -> list[Suspect]:
         for operation in listed.get("operations", []):
             known = look_up(operation["type"], frozenset({holds}), own.header.tensorflow)
             if operation["why"] == why and known is not None:
-                place = None
-                if operation["place"]:
-                    place = Place(*operation["place"])
+                place = Place(*operation["place"]) if operation["place"] else None
                 found.append(Suspect(operation["type"], operation["name"], place, known))
     return found
 

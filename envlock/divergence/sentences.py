@@ -23,9 +23,7 @@ def make_headline(seen: DivergeEvidence) -> str:
     sentence = _say_verdict(seen)
     if seen.maker is None:
         return sentence
-    made = "may have made"
-    if seen.maker.is_shown:
-        made = "made"
+    made = "made" if seen.maker.is_shown else "may have made"
     return f"{sentence}; {clean(seen.maker.title)} {made} it"
 
 
@@ -124,9 +122,7 @@ def explain_unknown(seen: DivergeEvidence) -> str:
         return f"{clean(maker.name)} gives something else in each run"
     if seen.verdict not in ("outside", "quantity"):
         return UNKNOWN_CAUSES.get(seen.verdict, NOT_IN_TABLES)
-    order = "an order of names"
-    if seen.threads:
-        order = "the order in which threads finished"
+    order = "the order in which threads finished" if seen.threads else "an order of names"
     return (
         f"it comes from Python or NumPy: an unseeded random generator, the time, files, or {order}"
     )

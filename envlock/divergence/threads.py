@@ -201,9 +201,7 @@ def _find_race(ends: Sequence[Mapping[str, Any]]) -> Race | None:
                 order = shared[number]["order"]
             orders.append(order)
         if len(set(orders)) > 1:
-            place = None
-            if first["place"] is not None:
-                place = Place(*first["place"])
+            place = Place(*first["place"]) if first["place"] is not None else None
             record = Record(0, 0, Operation(first["type"], first["name"], place, (), ()), (), ())
             return Race(record, number_results(orders), first["threads"])
     return None

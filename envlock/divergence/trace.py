@@ -138,9 +138,7 @@ def _render_tensors(
 ) -> list[dict[str, str | None]]:
     tensors: list[dict[str, str | None]] = []
     for spec, fingerprint in zip(specs, fingerprints, strict=False):
-        text = None
-        if fingerprint is not None:
-            text = f"{fingerprint:016x}"
+        text = f"{fingerprint:016x}" if fingerprint is not None else None
         tensors.append({"spec": spec, "fingerprint": text})
     return tensors
 
@@ -352,9 +350,7 @@ def _iter_lines(stream: BinaryIO, name: str) -> Generator[bytes, None, None]:
             has_data = has_data or bool(raw)
             text = inflate.decompress(raw, _CHUNK)
             if not raw and not text:
-                what = "is empty"
-                if has_data:
-                    what = "is truncated: it has no end"
+                what = "is truncated: it has no end" if has_data else "is empty"
                 raise _make_error(name, what, CUT_OFF)
             *lines, left = (left + text).split(b"\n")
             yield from lines

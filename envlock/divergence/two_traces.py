@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,17 +13,31 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from envlock.divergence.comparison import CALL
+from envlock.divergence.comparison import CALL, READS, is_on_variable
+from envlock.divergence.known_causes import look_up, read_row
 from envlock.divergence.trace import Header, Record, Scalar, Trace, Value, read
 from envlock.runtime.errors import UsageError
 from envlock.runtime.extent import Extent
 from envlock.runtime.finding_place import Where
-from envlock.runtime.report import ERROR, WARNING, Evidence, Finding, Report, clean
+from envlock.runtime.report import (
+    ERROR,
+    UNKNOWN,
+    WARNING,
+    Evidence,
+    Finding,
+    Report,
+    Severity,
+    clean,
+)
 
 Entry = Record | Value
 Key = tuple[str, str | None, int | None]
-Kind = Literal["operation", "carried", "value"]
+Kind = Literal["operation", "carried", "variable", "value"]
 
+_PLAIN = {CALL, "Placeholder", "Const", "Identity", "NoOp"}
+"""Operations of graphs that hand on what they get."""
+_NUMBER = re.compile(r"_\d+(?=/|:|$)|:\d+$")
+"""What counts the objects of one name in a process, and the output of a node."""
 STEP_LIMIT = 100_000
 """Entries of a step that are looked at together: a longer step goes on in the next portion."""
 MATCHED_LIMIT = 300_000
@@ -37,8 +52,8 @@ class Pair:
     """Entries of the two traces that belong together and differ.
 
     Attributes:
-        kind: `operation` where all known inputs are equal, `carried` where an input differs as well, and
-            `value` for a quantity that the run shows.
+        kind: `operation` where all known inputs are equal, `carried` where an input differs as well,
+            `variable` for a variable that holds other values, and `value` for a quantity that the run shows.
         known: how many of the inputs have a fingerprint on both sides.
     """
 
@@ -60,6 +75,28 @@ class Pair:
         return {"kind": self.kind, "inputs_known": self.known, **sides}
 
 
+@dataclass(frozen=True)
+class Parting:
+    """Operations at one place that only one of the runs has: each computes something in its own way.
+
+    Attributes:
+        a, b: the entries of each side, in their order.
+    """
+
+    a: tuple[Entry, ...]
+    b: tuple[Entry, ...]
+
+    @property
+    def lead(self) -> Entry:
+        """The entry that gives the place."""
+        entries = (*self.a, *self.b)
+        return next((entry for entry in entries if entry.place is not None), entries[0])
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {"a": list(map(_name_entry, self.a)), "b": list(map(_name_entry, self.b))}
+
+
 @dataclass
 class Across:
     """The result of reading two traces side by side.
@@ -69,6 +106,7 @@ class Across:
         earliest: the first pair that differs at all, if that is another one; nothing traced made
             its input.
         others: later causes of another type or line.
+        parting: the last operations before the first difference that only one side has.
         compared: how many pairs were compared.
         alone: how many entries of A and of B have no counterpart.
         steps: how many steps both have; `longer`: which of them has more, if one has.
@@ -77,6 +115,7 @@ class Across:
     first: Pair | None = None
     earliest: Pair | None = None
     others: list[Pair] = field(default_factory=list)
+    parting: Parting | None = None
     compared: int = 0
     alone: list[int] = field(default_factory=lambda: [0, 0])
     steps: int = 0
@@ -109,6 +148,7 @@ class TracesEvidence(Evidence):
     first: Pair | None
     earliest: Pair | None
     others: tuple[Pair, ...]
+    parting: Parting | None
     compared: int
     alone: tuple[int, int]
     steps: int
@@ -122,6 +162,7 @@ class TracesEvidence(Evidence):
             "first": _render_pair(self.first),
             "earliest": _render_pair(self.earliest),
             "others": [pair.to_json() for pair in self.others],
+            "parting": None if self.parting is None else self.parting.to_json(),
             "compared": self.compared,
             "alone": list(self.alone),
             "steps": self.steps,
@@ -140,6 +181,7 @@ def compare(a: Iterable[Entry], b: Iterable[Entry]) -> Across:
     """Return the first operation that differs between two traces, and how much was compared."""
     across = Across()
     causes: set[Key] = set()
+    parting: Parting | None = None
     for left, right in zip_longest(_split_steps(a), _split_steps(b)):
         if right is None:
             across.longer = "A"
@@ -152,11 +194,38 @@ def compare(a: Iterable[Entry], b: Iterable[Entry]) -> Across:
         across.compared += len(pairs)
         across.alone[0] += len(left) - len(pairs)
         across.alone[1] += len(right) - len(pairs)
+        before = (-1, -1)
         for i, j in pairs:
+            parting = _choose_parting(parting, left[before[0] + 1 : i], right[before[1] + 1 : j])
+            before = (i, j)
             pair = find_difference(left[i], right[j])
             if pair is not None:
+                if across.first is None and across.earliest is None:
+                    across.parting = parting
                 _add_pair(across, pair, causes)
+        parting = _choose_parting(parting, left[before[0] + 1 :], right[before[1] + 1 :])
     return across
+
+
+def _choose_parting(
+    known: Parting | None, a: Sequence[Entry], b: Sequence[Entry]
+) -> Parting | None:
+    """Return the operations that only one side has: these, or those known before.
+
+    Where both sides have some, one has computed in another way what the other has; what only one of
+    them has can be a conversion.
+    """
+    own = Parting(tuple(filter(_computes, a)), tuple(filter(_computes, b)))
+    if own.a and own.b:
+        return own
+    if (own.a or own.b) and (known is None or not (known.a and known.b)):
+        return own
+    return known
+
+
+def _computes(entry: Entry) -> bool:
+    """Return whether an entry is an operation that computes something, and does not read a variable."""
+    return isinstance(entry, Record) and not is_read(entry) and entry.operation.type not in _PLAIN
 
 
 def _add_pair(across: Across, pair: Pair, causes: set[Key]) -> None:
@@ -188,7 +257,11 @@ def find_difference(a: Entry, b: Entry) -> Pair | None:
         return Pair("value", a, b)
     if a.outputs == b.outputs:
         return None
+    if is_read(a):
+        return Pair("variable", a, b)
     kind: Kind = "operation"
+    if (a.input_specs, a.output_specs) != (b.input_specs, b.output_specs):
+        kind = "carried"
     known = 0
     for x, y in zip(a.inputs, b.inputs, strict=False):
         if x is None or y is None:
@@ -200,13 +273,24 @@ def find_difference(a: Entry, b: Entry) -> Pair | None:
 
 
 def make_key(entry: Entry) -> Key:
-    """Return what entries share that belong together: the type and the line."""
+    """Return what entries share that belong together: the type and the line; of one that reads or
+    changes a variable also its name, type and shape.
+    """
     if isinstance(entry, Value):
         return f"value {entry.name}", None, None
+    what = entry.operation.type
+    if is_read(entry) or is_on_variable(entry):
+        name = _NUMBER.sub("", entry.operation.name or "")
+        what = f"{what} {name} {' '.join((*entry.input_specs, *entry.output_specs))}"
     place = entry.operation.place
     if place is None:
-        return entry.operation.type, None, None
-    return entry.operation.type, place.file, place.line
+        return what, None, None
+    return what, place.file, place.line
+
+
+def is_read(entry: Entry) -> bool:
+    """Return whether an entry reads a variable."""
+    return isinstance(entry, Record) and entry.operation.type in READS
 
 
 def match_entries(a: Sequence[Key], b: Sequence[Key]) -> Sequence[tuple[int, int]]:
@@ -246,9 +330,7 @@ def _find_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     before: list[int] = []
     for number, (_, j) in enumerate(pairs):
         place = bisect_left(tops, j)
-        previous = -1
-        if place:
-            previous = ends[place - 1]
+        previous = ends[place - 1] if place else -1
         before.append(previous)
         tops[place : place + 1] = [j]
         ends[place : place + 1] = [number]
@@ -278,15 +360,42 @@ ALIGNED = 0.5
 """The share of entries that must have a counterpart: below it, the traces are not of the same program, or
 were recorded in another way."""
 SOURCE = "docs/reference/diverge.md"
+PARTED_SHOWN = 6
+"""Operations that a message names for each side."""
+PARTED_WHY = "The two sides compute this by other operations, which round in their own ways or follow another formula."
+PARTED_FIX = (
+    "Use the same version of the library that chooses them (`envlock diff` shows which differ), "
+    "or write the computation out in operations of TensorFlow."
+)
+EFFECTS = {
+    "changed": "tracing changed the result",
+    "unstable": "the result differs from run to run, so whether tracing changed it is unknown:",
+}
+GPU = "gpu"
+RESUMED = "resume-optimizer"
+"""The row on an optimizer that starts again where a training continues."""
+_OPTIMIZER = re.compile("iteration|momentum|velocity|learning_rate")
+"""What the variables of an optimizer are called."""
 WHY = "Another version, device or instruction set computes this operation with another kernel, or in another order."
 FIX = "Make the conditions that differ equal; `envlock verify` says how."
 TITLES = {
     "operation": "an operation gave different bits from equal inputs",
     "carried": "a value from outside the traced operations differs",
     "longer": "one run has more steps",
+    "sequence": "the runs compute something by other operations",
+    "tracing": "tracing changed the result",
+    "untraced": "the untraced results differ",
     "not-comparable": "the runs ran different operations",
 }
-_IGNORED = ("made_by", "elsewhere", "unseen", "system.kernel_release", "python.compiler")
+_IGNORED = (
+    "made_by",
+    "elsewhere",
+    "unseen",
+    "system.kernel_release",
+    "python.compiler",
+    "tracing",
+    "untraced",
+)
 """Conditions that are no cause of other bits."""
 
 
@@ -300,17 +409,23 @@ def report(a: str, b: str) -> Report[TracesEvidence]:
     with read(Path(a)) as left, read(Path(b)) as right:
         _check_modes(left.header, right.header)
         across = compare(left, right)
+        doubts = list(_list_doubts(left.end or {}, right.end or {}))
         answer = "different bits"
         if not across.comparable:
             answer = "not comparable"
         elif across.same:
             answer = "the same bits"
+            if any(doubt.severity == ERROR for doubt in doubts):
+                answer = "different bits without the tracer"
+            elif doubts:
+                answer = "not known to be the same bits"
         names = [_describe_side("A", a, left.header), _describe_side("B", b, right.header)]
         evidence = TracesEvidence(
             across.comparable,
             across.first,
             across.earliest,
             tuple(across.others),
+            across.parting,
             across.compared,
             (across.alone[0], across.alone[1]),
             across.steps,
@@ -318,17 +433,17 @@ def report(a: str, b: str) -> Report[TracesEvidence]:
             _compare_conditions(left, right),
         )
         return Report(
-            _list_findings(across),
+            [*_list_findings(across, (left.header, right.header)), *doubts],
             command="diverge compare",
             headline=f"{answer}: {' and '.join(names)}",
             titles=TITLES,
             evidence=evidence,
-            breaking=(ERROR,),
+            breaking=(ERROR, UNKNOWN),
             extent=Extent(operations=across.compared),
         )
 
 
-def _list_findings(across: Across) -> Iterator[Finding]:
+def _list_findings(across: Across, headers: tuple[Header, Header]) -> Iterator[Finding]:
     first, earliest = across.first, across.earliest
     if not across.comparable:
         message = (
@@ -336,14 +451,11 @@ def _list_findings(across: Across) -> Iterator[Finding]:
         )
         yield _make_finding("not-comparable", message)
         return
-    if first is not None:
-        predicate = "is the first operation that gave different bits from equal inputs"
-        yield _make_finding("operation", f"{_name_entry(first.a)} {predicate}", first)
-    elif earliest is not None:
-        predicate = (
-            "differs first, and so does its input, which came from outside the traced operations"
-        )
-        yield _make_finding("carried", f"{_name_entry(earliest.a)} {predicate}", earliest)
+    if across.parting is not None:
+        yield _report_parting(across.parting)
+    pair = first or earliest
+    if pair is not None:
+        yield _report_pair(pair, headers, has_parted=across.parting is not None)
     elif across.longer is not None:
         message = f"they are equal up to the end of the shorter one; {across.longer} has more steps"
         yield _make_finding("longer", message)
@@ -356,8 +468,33 @@ def _list_findings(across: Across) -> Iterator[Finding]:
         yield _make_finding("operation", message, pair, severity=WARNING)
 
 
+def _report_pair(pair: Pair, headers: tuple[Header, Header], *, has_parted: bool) -> Finding:
+    """Return the finding on the first pair that differs."""
+    rule, predicate = (
+        "operation",
+        "is the first operation that gave different bits from equal inputs",
+    )
+    if pair.kind == "variable":
+        rule = "carried"
+        predicate = f"differs first: the variable {_name_variable(pair)} holds other values"
+    elif pair.kind != "operation":
+        rule = "carried"
+        predicate = (
+            "differs first, and so does its input, which came from outside the traced operations"
+        )
+        if has_parted:
+            predicate = "is the first that differs after that"
+    elif isinstance(pair.a, Record) and pair.known < len(pair.a.inputs):
+        predicate = (
+            "is the first operation that gave different bits from inputs "
+            "that are equal as far as they are known"
+        )
+    finding = _make_finding(rule, f"{_name_entry(pair.a)} {predicate}", pair)
+    return _explain(finding, pair, headers)
+
+
 def _make_finding(
-    rule: str, message: str, pair: Pair | None = None, severity: str = ERROR
+    rule: str, message: str, pair: Pair | None = None, severity: Severity = ERROR
 ) -> Finding:
     where = Where(operation="the traces")
     if pair is not None:
@@ -365,7 +502,85 @@ def _make_finding(
         place = pair.a.place
         if place is not None:
             where.file, where.line, where.function = place
-    return Finding(rule, severity, where, message, WHY, FIX, SOURCE)
+    return Finding(rule, severity, where, message=message, why=WHY, fix=FIX, source=SOURCE)
+
+
+def _report_parting(parting: Parting) -> Finding:
+    """Return the finding that the sides compute something by other operations."""
+    sides = []
+    for letter, entries in (("A", parting.a), ("B", parting.b)):
+        names = list(dict.fromkeys(map(_name_entry, entries)))
+        shown = ", ".join(names[:PARTED_SHOWN]) or "nothing"
+        if len(names) > PARTED_SHOWN:
+            shown += f" and {len(names) - PARTED_SHOWN} more"
+        sides.append(f"{letter} runs {shown}")
+    message = f"before the first difference, the runs part: {'; '.join(sides)}"
+    place = parting.lead.place
+    where = Where(operation="the traces")
+    if place is not None:
+        where.file, where.line, where.function = place
+        message += f" (at {clean(place.file)}:{place.line})"
+    return Finding(
+        "sequence", ERROR, where, message=message, why=PARTED_WHY, fix=PARTED_FIX, source=SOURCE
+    )
+
+
+def _name_variable(pair: Pair) -> str:
+    names = [each.operation.name for each in pair.operations or () if each.operation.name]
+    return clean(" and ".join(dict.fromkeys(names)) or "without a name")
+
+
+def _explain(finding: Finding, pair: Pair, headers: tuple[Header, Header]) -> Finding:
+    """Return a finding with the reason and the cure that the tables have for it, if any.
+
+    What they know of operations is why one varies from run to run in one TensorFlow.
+    """
+    if pair.operations is None:
+        return finding
+    version = headers[0].tensorflow
+    names = [each.operation.name or "" for each in pair.operations]
+    known = None
+    if pair.kind == "variable" and any(map(_OPTIMIZER.search, names)):
+        known = read_row(RESUMED, version)
+    elif pair.kind == "operation" and version == headers[1].tensorflow:
+        known = look_up(pair.operations[0].operation.type, frozenset(), version)
+        if known is not None and known.platform == GPU and not _has_gpu(headers):
+            known = None
+    if known is not None and known.fixes:
+        finding.why, finding.fix = known.why, "; or ".join(known.fixes)
+    return finding
+
+
+def _has_gpu(headers: tuple[Header, Header]) -> bool:
+    """Return whether one of the environments has a GPU, by the facts in the headers."""
+    return any(name.startswith("gpu.devices") for each in headers for name in each.conditions)
+
+
+def _list_doubts(a: Mapping[str, Scalar], b: Mapping[str, Scalar]) -> Iterator[Finding]:
+    """Yield why equal traces do not say that the programs compute equal bits, from the ends of both."""
+    results = (a.get("untraced"), b.get("untraced"))
+    if None not in results and len(set(results)) > 1:
+        yield Finding(
+            "untraced",
+            ERROR,
+            Where(operation="the traces"),
+            message="without the tracer, the results of A and B differ",
+            why="TensorFlow fuses and rewrites graphs only where no tracer reads them.",
+            fix="Measure how far they are apart: `envlock repeat --save`, and then `--compare`.",
+            source=SOURCE,
+        )
+    for effect, what in EFFECTS.items():
+        sides = [side for side, end in (("A", a), ("B", b)) if end.get("tracing") == effect]
+        if sides:
+            yield Finding(
+                "tracing",
+                UNKNOWN,
+                Where(operation="the traces"),
+                message=f"{what} of {' and '.join(sides)}",
+                why="The trace shows the program as it ran under the tracer.",
+                fix="Compare the results of untraced runs: `envlock repeat --save`, and then `--compare`.",
+                source=SOURCE,
+            )
 
 
 def _check_modes(a: Header, b: Header) -> None:

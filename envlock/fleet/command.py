@@ -40,9 +40,7 @@ class Parser(argparse.ArgumentParser):
 def main(argv: List[str]) -> int:
     """Run the command and return its exit code; the README has the table of them."""
     # Everything after `--` is another program with its own options, which are not parsed here.
-    at = len(argv)
-    if "--" in argv:
-        at = argv.index("--")
+    at = argv.index("--") if "--" in argv else len(argv)
     parser = Parser(
         "envlock", description="The runtime half of envlock, which verifies.", epilog=ONLY
     )
@@ -103,8 +101,6 @@ def _run(asked: Words) -> int:
 
 def _verify(asked: Words) -> int:
     answer = verify_image(read_file(locate(asked.lock)), asked.policy, deep=asked.deep)
-    text = answer.to_text()
-    if asked.format == "json":
-        text = json.dumps(answer.to_json(), indent=2)
+    text = json.dumps(answer.to_json(), indent=2) if asked.format == "json" else answer.to_text()
     sys.stdout.write(text + "\n")
     return answer.exit_code

@@ -7,22 +7,24 @@ from __future__ import annotations
 import os
 import sys
 from hashlib import sha256
-from weakref import ref
+from weakref import WeakSet
 
 from envlock.fleet import mpi_mail, tf_store
+from envlock.fleet.check_settings import read_policy
 from envlock.fleet.digest import digest, parse_report, split_by_root
 from envlock.fleet.folder import FACTS, Folder
-from envlock.fleet.meeting import CROWD_PAUSE, meet
+from envlock.fleet.meeting import CROWD_PAUSE, find_headline, get_nonce, meet
+from envlock.fleet.node_sets import Places, group_by
 from envlock.fleet.problems import MISSING
 from envlock.fleet.ranks import OWN, Disagreement, count_restarts, find_rank
-from envlock.fleet.reduction import reduction
+from envlock.fleet.reduction import choose_policy, reduction
 from envlock.fleet.refusal_end import wait_for_readers
 from envlock.fleet.search_folders import NAME as SEARCH_PATH
 from envlock.fleet.search_folders import drop_folders_without_libraries
 from envlock.fleet.statement import canonical, make_failure, make_statement
 from envlock.fleet.texts import collect_texts
 from envlock.runtime import assertion
-from envlock.runtime.assertion import OFF
+from envlock.runtime.assertion import DEEP, OFF
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.errors import (
     EnvironmentMismatch,
@@ -32,7 +34,12 @@ from envlock.runtime.errors import (
     UsageError,
     WriteError,
 )
-from envlock.runtime.judgement import collect_here, has_overrides_enabled, remove_package
+from envlock.runtime.judgement import (
+    add_files,
+    collect_here,
+    has_overrides_enabled,
+    remove_package,
+)
 from envlock.runtime.launchers import collect_traces
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.machine_proof import is_proven
@@ -41,13 +48,25 @@ from envlock.runtime.report import Report
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
-    from typing import Mapping, NoReturn, Optional, Sequence, Set, Tuple, Type, Union
+    from typing import (
+        Callable,
+        List,
+        Mapping,
+        NoReturn,
+        Optional,
+        Sequence,
+        Set,
+        Tuple,
+        Type,
+        Union,
+    )
 
     from envlock.fleet.meeting import Board, Decision
     from envlock.fleet.ranks import Rank
     from envlock.fleet.statement import Document, Stated, Statement
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document as Lock
+    from envlock.runtime.report import Finding
 
     Path = Union[str, os.PathLike[str]]
 
@@ -55,9 +74,13 @@ TIMEOUT = 120.0
 """Seconds."""
 ENGINES = ("auto", "files", "mpi", "tf")
 ALONE = {"rank": 0, "size": 1, "node": None, "job": None}
+HINT = "; "
+"""What separates the problem of a rank from what to do about it."""
 WARNED = "warning: ENVLOCK_MODE=warn, so this does not stop the program"
 SAID = "rank {} has printed the report"
 SAID_ELSEWHERE = "another rank has printed the report"
+ATTEMPT = "ENVLOCK_FLEET_ATTEMPT"
+"""The variable by which the program that a rank has become knows that it belongs to that rank."""
 PRINTED = "printed"
 """The digest of the report that was printed last for a job, in its folder."""
 NO_RESTART = "no restart changes an environment: start the job without them"
@@ -111,10 +134,9 @@ def assert_fleet(
         WriteError: the shared folder cannot be written.
     """
     if engine not in ENGINES:
-        raise UsageError(f"unknown engine `{engine}`", hint=f"choose from: {', '.join(ENGINES)}")
-    where = None
-    if folder is not None:
-        where = os.fspath(folder)
+        hint = f"choose from: {', '.join(ENGINES)}"
+        raise _keep_code(UsageError(f"unknown engine `{engine}`", hint=hint))
+    where = os.fspath(folder) if folder is not None else None
     given: Mapping[str, object] = {"rank": rank, "size": size, "node": node, "job": job}
     if _is_spawned(sys._getframe(1)):
         engine, given = "files", ALONE
@@ -125,14 +147,14 @@ def assert_fleet(
     mode = get_mode()
     try:
         own, board = place(engine, where, environ)
-        chosen = policy or os.environ.get("ENVLOCK_POLICY")
+        chosen = read_policy(policy, os.environ)
         verdict = gather_report(own, board, path, chosen, timeout, mode)
     except Disagreement as error:
         return _refuse_alone(error, mode)
-    except (UsageError, WriteError):
+    except (UsageError, WriteError) as error:
         # A rank with the mode `off` does not have to be able to communicate.
         if mode != OFF:
-            raise
+            raise _keep_code(error) from None
         return _go_on(None, mode)
     return enforce(verdict, mode, is_speaker=own.rank == 0)
 
@@ -182,9 +204,7 @@ def _refuse_alone(error: Disagreement, mode: str) -> Optional[Report]:
     report = error.report
     if mode != OFF:
         # Each rank prints it, because none knows which one ends the job first.
-        text = report.headline
-        if error.is_first:
-            text = report.to_text()
+        text = report.to_text() if error.is_first else report.headline
         assertion.say(text)
     if mode in assertion.ENFORCING:
         # Each of the others refuses by itself, maybe a moment later.
@@ -204,21 +224,54 @@ def _silence(error: EnvlockError) -> EnvlockError:
 
     One rank has already printed the report for all; the tracebacks of the others would bury it.
     """
-    # A weak reference: the hook exists as long as the process, and must not keep the report for so
-    # long.
-    known, before, code = ref(error), sys.excepthook, error.exit_code
+    _printed.add(error)
+    _install_hook()
+    return error
+
+
+_printed: WeakSet[EnvlockError] = WeakSet()
+"""The errors whose report has been printed. Weak references: a process that goes on must not keep
+each report.
+"""
+_unprinted: WeakSet[EnvlockError] = WeakSet()
+"""Other errors of this module, which end the process with their own exit code as well: Python's is
+1, that of a mismatch.
+"""
+_hooks: List[Callable[..., object]] = []
+"""The hook of this module for uncaught errors, once it is installed."""
+
+
+def _keep_code(error: EnvlockError) -> EnvlockError:
+    """Return the error; if it is not caught, the process ends with its exit code."""
+    _unprinted.add(error)
+    _install_hook()
+    return error
+
+
+def _install_hook() -> None:
+    """Let an error that has been printed end the process without a traceback.
+
+    A program can catch any number of refusals, so the hook is installed once, unless the program
+    has replaced it since.
+    """
+    if sys.excepthook in _hooks:
+        return
+    before = sys.excepthook
 
     def end(
         kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]
     ) -> None:
         is_interactive = hasattr(sys, "ps1") or bool(sys.flags.inspect)
-        if value is not known() or is_interactive:
-            before(kind, value, trace)
-        else:
-            sys.exit(code)
+        if isinstance(value, EnvlockError) and not is_interactive:
+            if value in _printed:
+                sys.exit(value.exit_code)
+            if value in _unprinted:
+                before(kind, value, trace)
+                sys.exit(value.exit_code)
+        before(kind, value, trace)
 
+    _hooks[:] = [end]
     sys.excepthook = end
-    return error
 
 
 class Verdict:
@@ -279,15 +332,19 @@ def gather_report(
     policy: Optional[str],
     timeout: float,
     mode: str = assertion.ENFORCING[0],
+    *,
+    problem: str = "",
 ) -> Verdict:
     """Return the decision of all ranks, which is the same on each; if they do not match, one of
     them prints it.
 
     It does so before the others learn it: a launcher may end the whole job as soon as the first
-    rank has ended.
+    rank has ended. A rank with a `problem` states that instead of its facts.
     """
-    lock, own = inspect_rank(rank, path, mode)
+    lock, own = inspect_rank(rank, path, mode, policy)
     size = rank.size or 1
+    if problem:
+        own = make_failure(rank, problem), None
 
     def decide(statements: Sequence[Statement], documents: Mapping[str, Document]) -> Decision:
         return _decide(board, size, lock, policy or None, statements, documents)
@@ -298,6 +355,7 @@ def gather_report(
         if document is not None:
             documents[statement["root"]] = document
         return Verdict(decide([statement], documents), SAID.format(0))
+    _say_decided(board, rank.rank, timeout, mode)
     decision, is_own = meet(board, rank.rank, size, own, decide, timeout)
     by = decision.get("by")
     # Rank 0 prints everything that it decides, and a rank that withdraws prints its own withdrawal.
@@ -310,7 +368,40 @@ def gather_report(
             _tell(verdict.report.to_text(), {mode})
         if any(finding.rule == MISSING for finding in verdict.report.findings):
             board.give_up()
+        if verdict.report.match:
+            _hold(board, rank.rank)
     return verdict
+
+
+def _hold(board: Board, rank: int) -> None:
+    """Show, as long as this process lives, that the ranks of the last verdict run."""
+    if not isinstance(board, Folder):
+        return
+    nonce = get_nonce(board.peek("call"))
+    board.hold(nonce, rank)
+    _attempts.add((board.path, nonce, rank))
+
+
+_attempts: Set[Tuple[str, str, int]] = set()
+"""The attempts that this process has taken part in."""
+
+
+def _say_decided(board: Board, rank: int, timeout: float, mode: str) -> None:
+    """Say it if the job of a rank was decided, and runs, without this process.
+
+    It still waits: rank 0 may call again, and then this process is a rank like the others.
+    """
+    if not isinstance(board, Folder) or rank == 0 or mode == OFF:
+        return
+    nonce = get_nonce(board.peek("call"))
+    # A program that a rank has become, or has started, calls again.
+    if (board.path, nonce, rank) in _attempts or os.environ.get(ATTEMPT) == nonce:
+        return
+    if nonce and board.peek(f"{nonce}/{rank}") is not None and board.is_held(nonce):
+        assertion.say(
+            f"this job was decided before this process of rank {rank} came "
+            f"({find_headline(board)}); waiting {timeout:g} s for rank 0 to call again"
+        )
 
 
 def _decide(
@@ -327,6 +418,7 @@ def _decide(
     modes = {statement["mode"] for statement in statements}
     decision: Decision = {"by": 0, "enforced": not modes.isdisjoint(assertion.ENFORCING)}
     try:
+        _raise_misuse(statements)
         whole, groups = reduction(
             statements, documents, size, lock, policy, overrides=has_overrides_enabled()
         )
@@ -355,6 +447,23 @@ def _decide(
     return decision
 
 
+def _raise_misuse(statements: Sequence[Statement]) -> None:
+    """Raise the error of ranks that have a setting which does not exist, for all ranks.
+
+    Raises:
+        UsageError: a rank has such a setting.
+        LockfileError: its lockfile has.
+    """
+    misused = [each for each in statements if each.get("misused") in ERRORS]
+    for members in group_by(misused, lambda each: (each["misused"], each["problem"]))[:1]:
+        where = ""
+        # What rank 0 has, the whole job has, as a rule.
+        if members[0]["rank"] != 0:
+            where = f"{Places().describe(members)}: "
+        problem, _, hint = members[0]["problem"].partition(HINT)
+        raise ERRORS[members[0]["misused"]](f"{where}{problem}", hint=hint or None)
+
+
 def _is_repeated(board: Folder, text: str, restarts: int) -> bool:
     """Return whether the same report was printed before the launcher started this job again.
 
@@ -374,24 +483,52 @@ def _tell(text: str, modes: Set[str]) -> None:
 
 
 def inspect_rank(
-    rank: Rank, path: Optional[Path], mode: str = assertion.ENFORCING[0]
+    rank: Rank,
+    path: Optional[Path],
+    mode: str = assertion.ENFORCING[0],
+    policy: Optional[str] = None,
+    *,
+    does_judge: bool = True,
 ) -> Tuple[Optional[Lock], Stated]:
     """Return the lockfile, and the statement and the document of this rank; a rank that fails
     states why.
 
     A lockfile is required only if one is named. A rank with the mode `off` collects nothing, and
     states its mode.
+
+    Args:
+        rank: the rank.
+        path: the lockfile.
+        mode: whether this rank collects anything.
+        policy: the one that it asks for; the lockfile's own when not given.
+        does_judge: whether it also asks for the lockfile's policy where none is given, rather than
+            leave that to who compares it later.
     """
     if mode == OFF:
         return None, (make_failure(rank, ""), None)
     try:
         assertion.mode_of_process()
         named = _find_lockfile(path)
-        if named is None:
+        overrides = has_overrides_enabled()
+        lock = read_file(named) if named is not None else None
+        try:
+            asked = choose_policy(lock, policy, overrides=overrides).name
+        except LockfileError as error:
+            return None, (_make_misuse(rank, error), None)
+        if policy is None and not does_judge:
+            asked = ""
+        files = _compare_files(lock, named, policy, rank.mode)
+        if lock is None:
             live, environ = drop_folders_without_libraries(take_snapshot(), os.environ)
-            own = make_statement(rank, live, collect_traces(os.environ))
+            own = make_statement(
+                rank,
+                live,
+                collect_traces(os.environ),
+                policy=asked,
+                overrides=overrides,
+                files=files,
+            )
             return None, _add_texts(live, environ, own)
-        lock = read_file(named)
         digest_of_lock = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
         live = remove_package(collect_here(lock), lock.get("project", {}).get("name"))
         locked = [
@@ -400,15 +537,49 @@ def inspect_rank(
         ]
         live, environ = drop_folders_without_libraries(live, os.environ, locked)
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
-        rules: Mapping[str, str] = {}
-        if has_overrides_enabled():
-            rules = lock["policy"]["overrides"]
+        rules: Mapping[str, str] = lock["policy"]["overrides"] if overrides else {}
         own = make_statement(
-            rank, live, collect_traces(os.environ), digest_of_lock, rules, proven=proven
+            rank,
+            live,
+            collect_traces(os.environ),
+            digest_of_lock,
+            rules,
+            policy=asked,
+            overrides=overrides,
+            proven=proven,
+            files=files,
         )
         return lock, _add_texts(live, environ, own)
+    except UsageError as error:
+        return None, (_make_misuse(rank, error), None)
     except EnvlockError as error:
         return None, (make_failure(rank, error.message), None)
+
+
+def _make_misuse(rank: Rank, error: EnvlockError) -> Statement:
+    """Return the statement of a rank that has a setting which does not exist."""
+    problem = error.message
+    if error.hint:
+        problem += HINT + error.hint
+    return make_failure(rank, problem, misused=type(error).__name__)
+
+
+def _compare_files(
+    lock: Optional[Lock], lockfile: Optional[str], policy: Optional[str], mode: str
+) -> List[Finding]:
+    """Return what differs in files that only this rank can read: with the mode `deep` those that are
+    installed, and the data of the lockfile.
+    """
+    is_deep = mode == DEEP
+    report: Report = Report([], headline="")
+    if is_deep:
+        report = add_files(report, lock or {})
+    if lock is not None and lockfile is not None and "data" in lock:
+        # Not at the top: most lockfiles have no data.
+        from envlock.runtime.input_data import add_data
+
+        report = add_data(report, lock, lockfile, policy, deep=is_deep)
+    return report.findings
 
 
 def _add_texts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 
 from envlock.fleet.statement import canonical, is_document, is_statement, root_of
 from envlock.runtime import strict_json
@@ -21,6 +22,10 @@ VARIABLE = "ENVLOCK_FLEET_DIR"
 RANK, FACTS = "rank-", "facts."
 END = ".json"
 DECISION = ".decision"
+HOLD_WAIT, HOLD_LOOKS = 0.02, 25
+"""Seconds between two tries to hold an answer, which a late rank may look at in that moment."""
+LOOKED_AT = 8
+"""Ranks of an attempt that a late rank looks for."""
 MODE = 0o775
 """Independent of the umask: any user who can write to the folder can forge a verdict."""
 ANOTHER = f"name another folder: {VARIABLE}"
@@ -141,6 +146,11 @@ class Folder:
                 stream.flush()
                 os.fsync(stream.fileno())
         except OSError as error:
+            # On a full disk the draft is there, and empty.
+            try:
+                os.unlink(draft)
+            except OSError:
+                pass
             raise _make_write_error("write", target, error) from None
         return target, draft
 
@@ -168,6 +178,37 @@ class Folder:
     def give_up(self) -> None:
         """Do nothing: no process waits at its end for another one."""
 
+    def hold(self, nonce: str, rank: int) -> None:
+        """Hold the answer of this rank for as long as this process lives, or what it becomes.
+
+        The operating system releases it, however the process ends. On a file system without locks,
+        nothing is held.
+        """
+        try:
+            held = os.open(os.path.join(self.path, nonce, f"{rank}{END}"), os.O_RDWR)
+        except OSError:
+            return
+        # A program that the process becomes has to hold it, too.
+        os.set_inheritable(held, True)
+        for _ in range(HOLD_LOOKS):
+            if _lock(held, is_shared=False):
+                return
+            time.sleep(HOLD_WAIT)
+        os.close(held)
+
+    def is_held(self, nonce: str) -> bool:
+        """Return whether a rank of an attempt still lives; False where that cannot be seen."""
+        ranks = sorted(int(name) for name in self.names(nonce) if name.isdigit())
+        return any(self._is_locked(nonce, rank) for rank in ranks[:LOOKED_AT])
+
+    def _is_locked(self, nonce: str, rank: int) -> bool:
+        try:
+            with open(os.path.join(self.path, nonce, f"{rank}{END}"), "rb") as answer:
+                # Shared: many late ranks can look at the same moment.
+                return _lock(answer.fileno(), is_shared=True) is False
+        except OSError:
+            return False
+
     def keep(self, statement: Statement, document: Optional[Document]) -> None:
         """Write a statement to be compared later, and its facts unless they exist already.
 
@@ -178,6 +219,20 @@ class Folder:
         if document is not None and not os.path.exists(os.path.join(self.path, facts + END)):
             self.post(facts, document)
         self.post(f"{RANK}{statement['rank']}", statement)
+
+
+def _lock(file: int, *, is_shared: bool) -> Optional[bool]:
+    """Return whether a file could be locked; None where its file system has no locks."""
+    # Not at the top: a rank that is refused does not need it.
+    import fcntl
+
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def _make_write_error(what: str, target: str, error: OSError) -> WriteError:

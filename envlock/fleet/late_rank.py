@@ -6,6 +6,7 @@ import os
 import time
 
 from envlock.fleet import refusals
+from envlock.fleet.check_settings import read_policy
 from envlock.fleet.fleet_assertion import TIMEOUT, Verdict, enforce, get_mode, inspect_rank
 from envlock.fleet.folder import FACTS, Folder
 from envlock.fleet.meeting import Pause, get_nonce
@@ -42,7 +43,8 @@ def assert_late_rank(
 
     For workers that an autoscaler adds after `assert_fleet(folder=...)` has let the others start:
     this one is compared with the lockfile, and with the statement of rank 0 there. The others do
-    not learn about it.
+    not learn about it. A verdict counts as long as one of the first ranks still runs: it may be
+    left from an earlier job of the same name. The folder's file system must have locks (flock).
 
     Args:
         path, policy: as for `assert_fleet()`.
@@ -64,13 +66,12 @@ def assert_late_rank(
     for key, value in {"job": job, "node": node}.items():
         if value is not None:
             environ[OWN[key]] = value
-    where = None
-    if folder is not None:
-        where = os.fspath(folder)
+    where = os.fspath(folder) if folder is not None else None
     rank = find_rank(environ, os.uname().nodename)
     board = Folder(where, rank.job)
     mode = get_mode()
-    lock, (statement, document) = inspect_rank(rank, path, mode)
+    policy = read_policy(policy, os.environ)
+    lock, (statement, document) = inspect_rank(rank, path, mode, policy)
     found = _read_verdict(board, timeout)
     if not isinstance(found, tuple):
         return _conclude(found, mode)
@@ -82,7 +83,7 @@ def assert_late_rank(
         documents,
         2,
         lock,
-        policy or os.environ.get("ENVLOCK_POLICY") or None,
+        policy,
         overrides=has_overrides_enabled(),
     )
     return _conclude(report, mode)
@@ -101,14 +102,19 @@ def _read_verdict(board: Folder, timeout: float) -> Union[Report, Reference]:
     this rank must not start.
     """
     pause = Pause(time.monotonic() + timeout)
+    has_ended = False
     while True:
         nonce = get_nonce(board.peek("call"))
-        decision: Any = None
-        if nonce:
-            decision = board.peek(f"{nonce}.decision")
+        decision: Any = board.peek(f"{nonce}.decision") if nonce else None
         if isinstance(decision, dict) and "again" not in decision:
-            return _read_reference(board, nonce, decision)
+            found = _read_reference(board, nonce, decision)
+            # A verdict outlives its job: only ranks that still live can be joined.
+            if not isinstance(found, tuple) or board.is_held(nonce):
+                return found
+            has_ended = True
         if not pause.wait():
+            if has_ended:
+                return refusals.report_ended_job(board.path)
             return refusals.report_no_job(board.path, timeout)
 
 

@@ -5,7 +5,7 @@ Rank 0 compares the statements, and every rank gets its verdict.
 Rank 0 opens an attempt under a number that was never used before (`call`). Each of the others
 answers it once with its statement (`NONCE/RANK`), and `NONCE.decision` ends it: the verdict of rank
 0, or the withdrawal of a rank that gives up. The first decision counts for all, whichever rank made
-it; docs/fleet.md#all-or-none has the protocol.
+it; docs/guides/fleet/index.md#all-or-none has the protocol.
 
 A rank that has answered an attempt leaves it only with its decision, so no other rank can start
 because of the answer of one that has given up. Before that it has promised nothing and may end:
@@ -411,16 +411,12 @@ class Follower(Member):
     def _refuse_double(self, nonce: str, has_answered: bool) -> Optional[Outcome]:
         """End an attempt that another process has answered with the number of this rank."""
         other = self.board.peek(f"{nonce}/{self.rank}")
-        place = "another node"
-        if is_statement(other):
-            place = other["node"]
+        place = other["node"] if is_statement(other) else "another node"
         report = refusals.report_double(self.rank, f"on {self.statement['node']} and on {place}")
         refusal = self.make_refusal(report)
         # A process with this number may have died and been restarted: the next attempt then has no
         # answer from it.
-        own = self.make_again(f"rank {self.rank} was started again")
-        if has_answered:
-            own = refusal
+        own = refusal if has_answered else self.make_again(f"rank {self.rank} was started again")
         decision, _ = self.settle(nonce, own)
         self.nonce = ""
         if "again" in decision:
@@ -455,7 +451,23 @@ class Follower(Member):
         next one.
         """
         is_first = self.board.settle(f"{ABSENT}{absent}", self.rank)
-        return self.make_refusal(refusals.report_no_call(self.timeout)), is_first
+        report = refusals.report_no_call(self.timeout)
+        said = find_headline(self.board)
+        if said:
+            report = refusals.report_decided(self.timeout, said)
+        return self.make_refusal(report), is_first
+
+
+def find_headline(board: Board) -> str:
+    """Return the headline of the last decision on a board; empty unless the ranks have started."""
+    nonce = get_nonce(board.peek("call"))
+    if not nonce:
+        return ""
+    decision = board.peek(f"{nonce}.decision")
+    report = decision.get("report") if isinstance(decision, dict) else None
+    if not isinstance(report, dict) or report.get("match") is not True:
+        return ""
+    return str(report.get("headline"))
 
 
 def get_nonce(call: object) -> str:

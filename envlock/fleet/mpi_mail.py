@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TAG = 30211
 """Below 32767, the limit that every MPI has at least."""
-SOURCE = "docs/fleet/mpi.md"
+SOURCE = "docs/guides/fleet/mpi.md"
 LOST = 4
 """The exit code of a job that has lost a rank."""
 FIRST_END, OTHER_END = 0.5, 2.0
@@ -100,9 +100,7 @@ class Mail:
     def names(self, folder: str = "") -> Collection[str]:
         """Return the names of the values that have arrived in a folder of names."""
         self._receive()
-        start = ""
-        if folder:
-            start = f"{folder}/"
+        start = f"{folder}/" if folder else ""
         return [name[len(start) :] for name in _inbox if name.startswith(start)]
 
     def _receive(self) -> None:
@@ -122,9 +120,7 @@ class Mail:
         atexit.register(self._end)
 
     def _end(self) -> None:
-        seconds = OTHER_END
-        if self._comm.Get_rank() == 0:
-            seconds = FIRST_END
+        seconds = FIRST_END if self._comm.Get_rank() == 0 else OTHER_END
         time.sleep(seconds)
         self._comm.Abort(LOST)
 
@@ -190,6 +186,6 @@ def _make_report(message: str) -> Report:
         "Start the job with `srun --mpi=pmix`, or with the mpiexec of the MPI that mpi4py uses; "
         'or let ranks meet in a shared folder: `assert_fleet(engine="files")`.'
     )
-    finding = Finding("rank-size", ERROR, WHERE, message, why, fix, SOURCE)
+    finding = Finding("rank-size", ERROR, WHERE, message=message, why=why, fix=fix, source=SOURCE)
     headline = "does not match: MPI and the launcher number the ranks differently"
     return Report([finding], command=COMMAND, headline=headline)

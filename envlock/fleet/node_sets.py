@@ -75,9 +75,7 @@ class Places:
 
 def _spell(numbers: Set[int]) -> str:
     """Return ranks as ranges: `rank 3`, `ranks 0-2,5`."""
-    word = "ranks"
-    if len(numbers) == 1:
-        word = "rank"
+    word = "rank" if len(numbers) == 1 else "ranks"
     return f"{word} {format_ranges(numbers)}"
 
 

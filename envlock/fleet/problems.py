@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from envlock.fleet.check_settings import iter_differences
 from envlock.fleet.node_sets import find_missing, group_by, list_ranks
 from envlock.runtime.assertion import ENFORCING, OFF
-from envlock.runtime.report import ERROR, UNKNOWN, Finding, count
+from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Severity, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Sequence
+    from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
     from envlock.fleet.node_sets import Members, Places
     from envlock.fleet.statement import Statement
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 COMMAND = "fleet check"
 MISSING = "rank-missing"
 SHOWN = 5
-"""Kinds of failures, and of lockfiles."""
-SOURCE = "docs/fleet.md"
+"""Kinds of failures, and of files that are not as recorded."""
+SOURCE = "docs/guides/fleet/index.md"
 WHERE = "fleet"
 """The place of a finding that is not about a fact."""
 PARTS = (
@@ -31,8 +32,9 @@ SEVERAL = (
     "Each rank reads the lockfile where it runs; "
     "with several, ranks are held to several environments."
 )
+WEAKENED = "Ranks are judged together: one that asked for more than the others would start on less."
 SWITCHED = "A rank that goes on whatever is found would start without those that refuse."
-OF_RANKS = {
+OF_RANKS: Dict[str, Tuple[Severity, str, str]] = {
     MISSING: (
         UNKNOWN,
         LOST,
@@ -42,12 +44,18 @@ OF_RANKS = {
     "rank-failed": (UNKNOWN, LOST, "Remove the cause on these nodes, and start the job again."),
     "rank-mode": (ERROR, SWITCHED, "Set ENVLOCK_MODE for all ranks, or for none."),
     "rank-lockfile": (ERROR, SEVERAL, "Put one lockfile where every node reads it."),
-    "rank-facts-missing": (UNKNOWN, LOST, "Run the job again in an empty folder."),
-    "rank-no-earlier-job": (
-        UNKNOWN,
-        "Nothing was compared with an earlier job.",
-        "Name a folder with reports of these nodes with `--against`.",
+    "rank-policy": (
+        ERROR,
+        WEAKENED,
+        "Set the policy (ENVLOCK_POLICY, `policy=`) and ENVLOCK_NO_OVERRIDES alike on all ranks.",
     ),
+    "rank-files": (
+        ERROR,
+        "Each rank compares the data of the lockfile where it runs, "
+        "and with ENVLOCK_MODE=deep its installed files.",
+        "Run `envlock verify --deep` on these nodes, and do what it says.",
+    ),
+    "rank-facts-missing": (UNKNOWN, LOST, "Run the job again in an empty folder."),
     "rank-groups": (
         ERROR,
         PARTS,
@@ -60,13 +68,20 @@ OF_RANKS = {
 def make_finding(rule: str, message: str) -> Finding:
     """Return a finding about ranks."""
     severity, why, fix = OF_RANKS[rule]
-    return Finding(rule, severity, WHERE, message, why, fix, SOURCE)
+    return Finding(rule, severity, WHERE, message=message, why=why, fix=fix, source=SOURCE)
 
 
 def iter_problems(
-    statements: Sequence[Statement], compared: Sequence[Statement], size: int, places: Places
+    statements: Sequence[Statement], size: int, judge: Mapping[str, object], places: Places
 ) -> Iterator[Finding]:
-    """Yield the problems of the ranks themselves, independent of their facts."""
+    """Yield the problems of the ranks themselves, independent of their facts.
+
+    Args:
+        statements: at most one for each rank.
+        size: how many ranks the job has.
+        judge: the settings of the process that compares them.
+        places: names nodes and ranks.
+    """
     missing = find_missing(statements, size)
     if missing:
         yield make_finding(MISSING, f"no report from {list_ranks(missing)}")
@@ -76,18 +91,39 @@ def iter_problems(
         yield make_finding("rank-size", f"{places.describe(beyond)}: belongs to {job}")
     yield from _iter_loose_ranks(statements, places)
     yield from _iter_failures(group_failures(statements), places)
-    kinds = group_by(compared, lambda each: each["lock"])
-    if len(kinds) > 1:
-        words = []
-        for members in kinds[:SHOWN]:
-            lockfile = "none"
-            if members[0]["lock"]:
-                lockfile = f"sha256:{members[0]['lock'][:12]}"
-            words.append(f"{places.describe(members)} {lockfile}")
-        if len(kinds) > SHOWN:
-            words.append(f"{len(kinds) - SHOWN:,} more")
-        message = f"ranks have different lockfiles: {', '.join(words)}"
-        yield make_finding("rank-lockfile", message)
+    for rule, message in iter_differences(statements, judge, places):
+        yield make_finding(rule, message)
+    yield from _iter_files(statements, places)
+
+
+def _iter_files(statements: Sequence[Statement], places: Places) -> Iterator[Finding]:
+    """Yield what ranks have found in files that only they can read."""
+    for severity in (ERROR, UNKNOWN, WARNING):
+        kinds: Dict[str, List[Statement]] = {}
+        for statement in statements:
+            found = statement.get("files", {}).get(severity)
+            if found:
+                kinds.setdefault(found, []).append(statement)
+        rest: List[Statement] = []
+        for number, (found, members) in enumerate(kinds.items()):
+            if number < SHOWN:
+                yield _make_file_finding(severity, f"{places.describe(members)}: {found}")
+            else:
+                rest += members
+        if rest:
+            message = f"{places.describe(rest)}: other files are not as recorded"
+            yield _make_file_finding(severity, message)
+
+
+def _make_file_finding(severity: Severity, message: str) -> Finding:
+    finding = make_finding("rank-files", message)
+    finding.severity = severity
+    return finding
+
+
+def has_wrong_files(statement: Statement) -> bool:
+    """Return whether a rank has found files that are not as recorded, or could not read them."""
+    return not {ERROR, UNKNOWN}.isdisjoint(statement.get("files", {}))
 
 
 def is_beyond(statement: Statement, size: int) -> bool:

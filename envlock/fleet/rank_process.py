@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 
-from envlock.fleet.fleet_assertion import gather_report, inspect_rank, place
+from envlock.fleet.check_settings import read_policy
+from envlock.fleet.fleet_assertion import ATTEMPT, gather_report, inspect_rank, place
 from envlock.fleet.folder import Folder
+from envlock.fleet.meeting import get_nonce
 from envlock.fleet.ranks import OWN, find_rank
 from envlock.fleet.refusal_end import wait_for_readers
 from envlock.runtime.errors import FactError, UsageError
@@ -18,9 +20,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional, Sequence
 
+    from envlock.fleet.ranks import Rank
+    from envlock.fleet.statement import Stated
+
+
+CHECKED = "checked"
+"""The nodes that a job may run on, in its folder."""
+
 
 def write_statement(
-    to: Optional[str] = None, lock: Optional[str] = None, job: Optional[str] = None
+    to: Optional[str] = None,
+    lock: Optional[str] = None,
+    job: Optional[str] = None,
+    policy: Optional[str] = None,
 ) -> None:
     """Write the statement of this process, and its facts unless another rank has written the same.
 
@@ -30,6 +42,7 @@ def write_statement(
         to: the folder that all nodes share; as for `assert_fleet()` if not given.
         lock: the lockfile; the nearest one, if any, when not given.
         job: the name of the job; the launcher's if not given.
+        policy: the one that it asks for; that of ENVLOCK_POLICY, or none, when not given.
 
     Raises:
         UsageError: no launcher says which rank this is, or the job has no name.
@@ -43,10 +56,16 @@ def write_statement(
     if rank.is_aside:
         return
     folder = Folder(to, rank.job)
-    _, (statement, document) = inspect_rank(rank, lock)
+    statement, document = inspect_to_report(rank, lock, policy)
     folder.keep(statement, document)
     if statement.get("problem"):
         raise FactError(f"rank {rank.rank} cannot report: {statement['problem']}")
+
+
+def inspect_to_report(rank: Rank, lock: Optional[str], policy: Optional[str]) -> Stated:
+    """Return the statement and the document of a rank that another process compares."""
+    asked = read_policy(policy, os.environ)
+    return inspect_rank(rank, lock, policy=asked, does_judge=False)[1]
 
 
 def become(
@@ -55,8 +74,13 @@ def become(
     lock: Optional[str] = None,
     policy: Optional[str] = None,
     timeout: float = 120.0,
+    *,
+    job: Optional[str] = None,
 ) -> int:
     """Become the command if all ranks are alike and as locked; otherwise rank 0 prints why not.
+
+    With a `job`, ranks meet under that name. If its folder names nodes, a rank on another one
+    refuses for all: only those were checked in a way that is not repeated here.
 
     Returns:
         The exit code, if it has not become the command.
@@ -66,11 +90,21 @@ def become(
             or the command cannot be run.
         WriteError: the folder cannot be written.
     """
-    rank, board = place("files", to, os.environ)
-    verdict = gather_report(rank, board, lock, policy, timeout)
+    environ = dict(os.environ)
+    if job:
+        environ[OWN["job"]] = job
+    rank, board = place("files", to, environ)
+    checked = board.peek(CHECKED) if isinstance(board, Folder) else None
+    problem = ""
+    if isinstance(checked, list) and rank.node not in checked:
+        problem = "the canary was not computed on this node: the launcher chose another one"
+    policy = read_policy(policy, os.environ)
+    verdict = gather_report(rank, board, lock, policy, timeout, problem=problem)
     if verdict.exit_code:
         wait_for_readers(verdict.pause, verdict.exit_code)
         return verdict.exit_code
+    if isinstance(board, Folder):
+        os.environ[ATTEMPT] = get_nonce(board.peek("call"))
     try:
         os.execvp(command[0], list(command))  # noqa: S606 (the point: no shell)
     except OSError as error:

@@ -4,6 +4,7 @@ which facts. Pure.
 
 from __future__ import annotations
 
+from envlock.fleet.check_settings import get_asked
 from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.node_names import node_list
 from envlock.fleet.node_sets import Places, find_missing, group_by, order
@@ -11,6 +12,7 @@ from envlock.fleet.problems import (
     COMMAND,
     count_reasons,
     group_failures,
+    has_wrong_files,
     is_beyond,
     iter_problems,
     make_finding,
@@ -109,15 +111,43 @@ class Standard:
         self.exempt: Dict[str, int] = {}
         self.lock: Optional[Lock] = None
         if lock is not None:
-            own_rules: Mapping[str, str] = {}
-            if overrides:
-                own_rules = lock["policy"]["overrides"]
+            own_rules: Mapping[str, str] = lock["policy"]["overrides"] if overrides else {}
             self.lock = _as_stated(lock, own_rules)
 
     def note_exempt(self, exempt: Sequence[Exemption]) -> None:
         """Note what passes on some ranks; of each owner the most counts, because ranks share packages."""
         for each in exempt:
             self.exempt[each.owner] = max(each.count, self.exempt.get(each.owner, 0))
+
+
+class Standards:
+    """What each rank is compared with: the policy and the rules that it has asked for itself.
+
+    If ranks have not asked for the same, that is a finding (check_settings.py); none of them is
+    judged by the request of another one, which would name the wrong ranks.
+
+    Attributes:
+        judge: that of the process that compares, which also holds for ranks that ask for nothing.
+    """
+
+    def __init__(self, lock: Optional[Lock], policy: Optional[str], *, overrides: bool) -> None:
+        self._lock = lock
+        self._policy = policy
+        self.judge = Standard(lock, policy, overrides=overrides)
+        self._others: Dict[Tuple[Optional[str], bool], Standard] = {}
+
+    def find(self, statement: Statement) -> Standard:
+        """Return the standard of a rank."""
+        key = (statement["policy"] or self._policy, statement["overrides"])
+        if (key[0] or self.judge.rules.name, key[1]) == self._get_judge_key():
+            return self.judge
+        if key not in self._others:
+            self._others[key] = Standard(self._lock, key[0], overrides=key[1])
+            self._others[key].exempt = self.judge.exempt
+        return self._others[key]
+
+    def _get_judge_key(self) -> Tuple[str, bool]:
+        return self.judge.rules.name, self.judge.overrides
 
 
 def reduction(
@@ -145,15 +175,17 @@ def reduction(
         LockfileError: the lockfile names a policy or a rule that does not exist.
         UsageError: there is no such policy.
     """
-    standard = Standard(lock, policy, overrides=overrides)
+    standards = Standards(lock, policy, overrides=overrides)
+    standard = standards.judge
     places = Places()
     compared = list(filter(has_looked, statements))
     # Ranks with one root have one environment, which is compared once; a proof holds for one
     # machine.
-    roots = group_by(compared, lambda each: (each["root"], each["proven"]))
-    groups, allowed = _compare_roots(roots, documents, standard, places)
+    roots = group_by(compared, lambda each: (each["root"], each["proven"], get_asked(each)))
+    groups, allowed = _compare_roots(roots, documents, standards, places)
     odd = list(filter(_is_odd, groups))
-    findings = list(iter_problems(statements, compared, size, places))
+    asked = {"policy": standard.rules.name, "overrides": overrides}
+    findings = list(iter_problems(statements, size, asked, places))
     for group in odd[:GROUPS_SHOWN]:
         members = group.members
         findings += [_add_place(each, members, len(compared), places) for each in group.odd]
@@ -197,7 +229,7 @@ def choose_policy(
 def _compare_roots(
     roots: Sequence[Members],
     documents: Mapping[str, Document],
-    standard: Standard,
+    standards: Standards,
     places: Places,
 ) -> Tuple[List[Group], List[Finding]]:
     """Return the groups, and the differences that are allowed.
@@ -212,7 +244,12 @@ def _compare_roots(
     # The environment of most ranks comes first, so that a minority is compared with it.
     for members in roots:
         root = members[0]["root"]
-        findings = _compare_root(members, first, documents, standard, places, total)
+        standard = standards.find(members[0])
+        # Facts that were left out by other rules are no difference.
+        same: Members = []
+        if first and first[0]["overrides"] == members[0]["overrides"]:
+            same = first
+        findings = _compare_root(members, same, documents, standard, places, total)
         wrong = _list_wrong(findings)
         odd: List[Finding] = []
         if wrong:
@@ -253,9 +290,7 @@ def _compare_root(
     if first:
         texts.update(documents[first[0]["root"]].get("texts", {}))
         if not _list_wrong(findings):
-            title = "most ranks"
-            if 2 * len(first) <= total:
-                title = places.describe(first)
+            title = places.describe(first) if 2 * len(first) <= total else "most ranks"
             findings += _compare_with_first(first, members, documents, standard, title)
     texts.update(document.get("texts", {}))
     for finding in findings:
@@ -273,10 +308,9 @@ def _compare_with_lock(
     """Return the differences from the lockfile; a single finding if a launcher explains all of
     them.
     """
-    live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
-    proof = None
-    if proven:
-        proof = list_results(lock)
+    required = document.get("required", [])
+    live = Snapshot(document["facts"], document["unavailable"], document["tooling"], required)
+    proof = list_results(lock) if proven else None
     report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proof=proof)
     standard.note_exempt(report.exempt)
     causes = explain_differences(report.findings, document["launch"])
@@ -291,19 +325,17 @@ def _compare_with_lock(
 
 def _make_launcher_finding(cause: Finding, wrong: Sequence[Finding]) -> Finding:
     """Return the finding that a launcher explains all differences from the lockfile."""
-    only = "differences"
-    if len(wrong) == 1:
-        only = "difference"
+    only = "difference" if len(wrong) == 1 else "differences"
     differences = "; ".join(_list_wrong(wrong))
     message = f"{cause.message}, the only {only} from the lockfile ({differences})"
     return Finding(
         LAUNCHER,
         ERROR,
         cause.where,
-        message,
-        cause.why,
-        cause.fix,
-        cause.source,
+        message=message,
+        why=cause.why,
+        fix=cause.fix,
+        source=cause.source,
         weight=100,
     )
 
@@ -356,17 +388,15 @@ def _add_place(
     finding: Finding, members: Sequence[Statement], total: int, places: Places
 ) -> Finding:
     """Return a finding whose message begins with the ranks that it applies to."""
-    place = "all ranks"
-    if len(members) != total:
-        place = places.describe(members)
+    place = places.describe(members) if len(members) != total else "all ranks"
     return Finding(
         finding.rule,
         finding.severity,
         finding.where,
-        f"{place}: {finding.message}",
-        finding.why,
-        finding.fix,
-        finding.source,
+        message=f"{place}: {finding.message}",
+        why=finding.why,
+        fix=finding.fix,
+        source=finding.source,
         expected=finding.expected,
         actual=finding.actual,
         weight=finding.weight,
@@ -405,9 +435,7 @@ def _describe_odd_ranks(
     groups: Sequence[Group], reported: int, size: int, *, is_locked: bool
 ) -> str:
     odd = _count_ranks(filter(_is_odd, groups))
-    what = "ranks do not belong together"
-    if odd:
-        what = f"{odd:,} of {count(size, 'rank')} differ"
+    what = f"{odd:,} of {count(size, 'rank')} differ" if odd else "ranks do not belong together"
     if odd and majority(groups) is None:
         return f"{what}, and no environment has a majority"
     if odd != reported:
@@ -481,9 +509,7 @@ def _make_evidence(
     groups: Sequence[Group], statements: Sequence[Statement], size: int, *, is_locked: bool
 ) -> FleetEvidence:
     major = majority(groups)
-    root = None
-    if major is not None:
-        root = major.root
+    root = major.root if major is not None else None
     vetted: List[str] = []
     # Without a lockfile, it takes a majority to decide which ranks are good.
     if is_locked or major is not None:
@@ -501,17 +527,21 @@ def _get_node(statement: Statement) -> str:
     return str(statement["node"])
 
 
+def _get_standard(statement: Statement) -> Tuple[object, ...]:
+    return (statement["lock"], *get_asked(statement))
+
+
 def _list_vetted_nodes(
     groups: Sequence[Group], statements: Sequence[Statement], size: int
 ) -> List[str]:
-    """Return the nodes whose ranks have all reported and match; None if it is open which lockfile
-    is the right one.
+    """Return the nodes whose ranks have all reported and match; none if it is open which lockfile
+    or setting is the right one.
     """
     compared = list(filter(has_looked, statements))
-    locks = group_by(compared, lambda each: each["lock"])
-    if not locks or 2 * len(locks[0]) <= len(compared):
+    kinds = group_by(compared, _get_standard)
+    if not kinds or 2 * len(kinds[0]) <= len(compared):
         return []
-    good = locks[0][0]["lock"]
+    good = _get_standard(kinds[0][0])
     wrong: Set[str] = set()
     for group in filter(_is_odd, groups):
         wrong.update(map(_get_node, group.members))
@@ -520,9 +550,11 @@ def _list_vetted_nodes(
     for statement in statements:
         node = statement["node"]
         ranks.setdefault(node, set()).add(statement["rank"])
-        if statement["lock"] != good or not statement["root"] or is_beyond(statement, size):
+        if _get_standard(statement) != good or not statement["root"] or is_beyond(statement, size):
             wrong.add(node)
         if does_enforce and statement["mode"] not in ENFORCING:
+            wrong.add(node)
+        if has_wrong_files(statement):
             wrong.add(node)
     # A missing rank has not stated its node, but a node with fewer ranks than the others has lost
     # one.

@@ -61,6 +61,38 @@ def report_no_job(folder: str, timeout: float) -> Report:
     return _make_report(message, why, fix)
 
 
+def report_ended_job(folder: str) -> Report:
+    """Return the report of a late rank that finds a verdict, but none of the ranks it is about."""
+    why = (
+        "A verdict outlives its job, and the next job of the same name may have other environments: "
+        "it counts only while one of its ranks holds a lock in the folder."
+    )
+    fix = (
+        "Start the ranks of the job before this one comes, and give each job a name of its own; "
+        "if they run, mount the folder with locks that all nodes see (flock)."
+    )
+    return _make_report(f"the ranks of the verdict in {folder} have ended", why, fix)
+
+
+def report_decided(timeout: float, said: str) -> Report:
+    """Return the report of a rank that came after the decision on its job.
+
+    Args:
+        timeout: how long it has waited for another call of rank 0.
+        said: the headline of that decision.
+    """
+    why = (
+        "The ranks of this job were compared without this process: it came late, "
+        "or is a second process with the number of a rank."
+    )
+    fix = "Start the whole job again, under a name that no other job has."
+    message = (
+        f"this job was decided before this rank came ({said}), "
+        f"and rank 0 has not called again within {timeout:g} s"
+    )
+    return _make_report(message, why, fix)
+
+
 def report_refused_job(folder: str) -> Report:
     """Return the report of a late rank whose job did not start."""
     why = "The ranks that a late rank joins have refused to start."
@@ -76,10 +108,10 @@ def report_double(rank: int, nodes: str) -> Report:
         "a rank that was started again needs the whole job to be started again."
     )
     message = f"rank {rank} exists twice: {nodes}"
-    finding = Finding(TWICE, ERROR, WHERE, message, PARTS, fix, SOURCE)
+    finding = Finding(TWICE, ERROR, WHERE, message=message, why=PARTS, fix=fix, source=SOURCE)
     return Report([finding], command=COMMAND, headline=f"does not match: rank {rank} exists twice")
 
 
 def _make_report(message: str, why: str, fix: str) -> Report:
-    finding = Finding(MISSING, UNKNOWN, WHERE, message, why, fix, SOURCE)
+    finding = Finding(MISSING, UNKNOWN, WHERE, message=message, why=why, fix=fix, source=SOURCE)
     return Report([finding], command=COMMAND, headline=f"cannot decide: {message}")

@@ -41,11 +41,9 @@ def drop_folders_without_libraries(
     if left == entries:
         return live, environ
     shortened = ":".join(left)
-    value = None
-    if left:
-        value = hash_value(shortened)
+    value = hash_value(shortened) if left else None
     facts = {**live.facts, "environ": {**live.facts["environ"], NAME: value}}
-    return Snapshot(facts, live.unavailable, live.tooling), {**environ, NAME: shortened}
+    return live.with_facts(facts), {**environ, NAME: shortened}
 
 
 def _find_text(value: str, recorded: object) -> Optional[str]:

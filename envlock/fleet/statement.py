@@ -14,21 +14,36 @@ from envlock.fleet.texts import MOST as MOST_TEXTS
 from envlock.fleet.texts import is_text
 from envlock.runtime.assertion import MODES
 from envlock.runtime.lockfile import are_facts
-from envlock.runtime.policies import can_meet, matches
+from envlock.runtime.policies import can_meet, matches, names
+from envlock.runtime.report import ERROR, UNKNOWN, WARNING, clean, count
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # novermin (`TypeGuard` is newer, and never imported)
-    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeGuard
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        Iterable,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+        TypeGuard,
+    )
 
     from envlock.fleet.ranks import Rank
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Tree
+    from envlock.runtime.report import Finding
 
     Statement = Dict[str, Any]
     """rank, size, node, job; mode, the value of ENVLOCK_MODE; root and sections, digests of the
-    facts; lock, the digest of the lockfile; proven; and `problem`, a sentence, if a rank has no
-    facts.
+    facts; lock, the digest of the lockfile; policy, the one asked for, and overrides, whether the
+    lockfile's own rules apply; proven; `files`, what it has found in files that only it can read;
+    and `problem`, a sentence, if a rank has no facts, with the error in `misused` if all ranks must
+    raise it, because a setting does not exist.
     """
 
     Document = Dict[str, Any]
@@ -44,7 +59,7 @@ if TYPE_CHECKING:  # novermin (`TypeGuard` is newer, and never imported)
 
     Change = Callable[[object], object]
 
-VERSION = 1
+VERSION = 2
 LIMIT = 1024
 """Bytes of a statement."""
 SECTION = 32
@@ -52,6 +67,7 @@ SECTION = 32
 PROBLEM_LIMIT = 300  # characters: a sentence; rank 0 reads that of each rank
 DIGEST_LIMIT = 64
 """Hexadecimal digits of SHA-256; the name of a section is shorter."""
+FILES_LIMIT = 200  # characters for each severity
 MOST = 1_000_000
 """The most ranks that a job can have: missing ranks are searched for among all of them, whatever
 number a statement gives.
@@ -65,7 +81,10 @@ def make_statement(
     lock: str = "",
     rules: Optional[Mapping[str, str]] = None,
     *,
+    policy: str = "",
+    overrides: bool = True,
     proven: bool = False,
+    files: Sequence[Finding] = (),
 ) -> Tuple[Statement, Document]:
     """Return the statement of a rank and the document that its root stands for.
 
@@ -78,7 +97,10 @@ def make_statement(
         launch: the traces of its launcher, from `launchers.collect_traces`.
         lock: the digest of its lockfile; empty without one.
         rules: the lockfile's own, by the patterns of their paths, if they apply.
+        policy: the one that it asks for; empty if it leaves that to who compares.
+        overrides: whether the lockfile's own rules apply.
         proven: whether its machine is proven to compute the lockfile's bits.
+        files: what it has found in installed files and in data.
     """
     facts, unavailable = drop_unjudged(live.facts, live.unavailable, rules or {})
     document = {
@@ -87,28 +109,56 @@ def make_statement(
         "tooling": list(live.tooling),
         "launch": dict(launch),
     }
+    if live.required:
+        document["required"] = list(live.required)
     sections = _digest_sections(mask_devices(live.facts), live.unavailable)
     statement = {
         **_make_head(rank),
         "root": root_of(document),
         "sections": {name: digest[:SECTION] for name, digest in sections.items()},
         "lock": lock,
+        "policy": policy,
+        "overrides": overrides,
         "proven": proven,
     }
+    found = _describe_files(files)
+    if found:
+        statement["files"] = found
     return statement, document
 
 
-def make_failure(rank: Rank, problem: str) -> Statement:
+def _describe_files(findings: Sequence[Finding]) -> Dict[str, str]:
+    """Return what was found in files, by severity: the first message, and how many more there are."""
+    messages: Dict[str, List[str]] = {}
+    for finding in findings:
+        if finding.severity in (ERROR, UNKNOWN, WARNING):
+            messages.setdefault(finding.severity, []).append(clean(finding.message))
+    described = {}
+    for severity, (first, *others) in messages.items():
+        more = f" (and {count(len(others), 'more difference')})" if others else ""
+        described[severity] = first[: FILES_LIMIT - len(more)] + more
+    return described
+
+
+def make_failure(rank: Rank, problem: str, *, misused: str = "") -> Statement:
     """Return the statement of a rank that could not collect its facts; without a problem, of one
     with the mode `off`.
+
+    Args:
+        rank: the rank that makes the statement.
+        problem: why it could not.
+        misused: the error of all ranks, if it has a setting that does not exist.
     """
     return {
         **_make_head(rank),
         "root": "",
         "sections": {},
         "lock": "",
+        "policy": "",
+        "overrides": True,
         "proven": False,
         "problem": problem[:PROBLEM_LIMIT],
+        "misused": misused,
     }
 
 
@@ -123,6 +173,8 @@ KINDS = {
     "job": str,
     "root": str,
     "lock": str,
+    "policy": str,
+    "overrides": bool,
     "proven": bool,
     "sections": dict,
 }
@@ -134,6 +186,8 @@ def is_statement(value: object) -> TypeGuard[Statement]:
         return False
     if not _has_kinds(value, KINDS):
         return False
+    if value["policy"] and value["policy"] not in names():
+        return False
     if value.get("mode") not in MODES or not 0 <= value["rank"] < MOST:
         return False
     size = value.get("size")
@@ -141,12 +195,23 @@ def is_statement(value: object) -> TypeGuard[Statement]:
         return False
     if not is_name(value["node"]) or (value["job"] and not is_name(value["job"])):
         return False
-    problem = value.get("problem", "")
-    if not isinstance(problem, str) or len(problem) > PROBLEM_LIMIT:
+    if not _has_words(value):
         return False
     sections = value["sections"]
     digests = [value["root"], value["lock"], *sections, *sections.values()]
     return all(isinstance(each, str) and len(each) <= DIGEST_LIMIT for each in digests)
+
+
+def _has_words(value: Mapping[str, object]) -> bool:
+    """Return whether the sentences of a statement are some, and short."""
+    problem, files = value.get("problem", ""), value.get("files", {})
+    if not isinstance(problem, str) or len(problem) > PROBLEM_LIMIT:
+        return False
+    if not isinstance(value.get("misused", ""), str) or not isinstance(files, dict):
+        return False
+    if not files.keys() <= {ERROR, UNKNOWN, WARNING}:
+        return False
+    return all(isinstance(each, str) and len(each) <= FILES_LIMIT for each in files.values())
 
 
 def is_document(value: object) -> TypeGuard[Document]:
@@ -159,7 +224,10 @@ def is_document(value: object) -> TypeGuard[Document]:
         return False
     if not all(is_text(key, text) for key, text in texts.items()):
         return False
-    words = [*value["tooling"], *value["launch"].values()]
+    required = value.get("required", [])
+    if not isinstance(required, list):
+        return False
+    words = [*value["tooling"], *required, *value["launch"].values()]
     if not all(isinstance(word, str) for word in words):
         return False
     return are_facts(value["facts"], value["unavailable"])
@@ -228,9 +296,7 @@ def drop_unjudged(
     left = mask_devices(facts)
     reasons = dict(unavailable)
     for pattern in [*table("by_rank")["drop"], *ignored]:
-        path = pattern
-        if pattern.endswith(".**"):
-            path = pattern[: -len(".**")]
+        path = pattern[: -len(".**")] if pattern.endswith(".**") else pattern
         if _can_be_judged(path, held):
             continue
         left = _change_nodes(left, path.split("."), None)
@@ -246,9 +312,7 @@ def _can_be_judged(path: str, held: Iterable[str]) -> bool:
 def _change_nodes(node: Tree, steps: List[str], change: Optional[Change]) -> Tree:
     """Return a node in which the nodes at a path are changed; None removes them."""
     step, *rest = steps
-    names = [step]
-    if step == "*":
-        names = list(node)
+    names = list(node) if step == "*" else [step]
     changed = dict(node)
     for name in names:
         if name not in node:

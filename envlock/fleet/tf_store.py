@@ -101,9 +101,7 @@ def open_board() -> Store:
     context = module.context()
     missing = [name for name in NEEDED if not callable(getattr(context, name, None))]
     if missing or getattr(context, "coordination_service", None) is None:
-        what = "cluster with a coordination service"
-        if missing:
-            what = missing[0]
+        what = missing[0] if missing else "cluster with a coordination service"
         raise UsageError(f"TensorFlow has no {what}", hint=HINT)
     # All ranks call equally often, so they agree on the number.
     _calls.append(len(_calls))

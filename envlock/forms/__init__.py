@@ -9,6 +9,7 @@ from collections.abc import Mapping
 FORMS: Mapping[str, str] = {
     "cyclonedx": "envlock.forms.cyclonedx",
     "slsa": "envlock.forms.slsa",
+    "docker-run": "envlock.forms.docker_run",
     "compose": "envlock.forms.compose",
     "devcontainer": "envlock.forms.devcontainer",
     "kubernetes": "envlock.forms.kubernetes",

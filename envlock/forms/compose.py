@@ -4,25 +4,23 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from envlock.forms.deployment import CHECKED, describe_deployment, format_yaml
 from envlock.lock.models import Lockfile
-from envlock.packages.licenses import License
 
 
-def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
+def render(lock: Lockfile) -> str:
     """Return compose.yaml.
 
     Raises:
-        UsageError: the image is not in a registry.
+        UsageError: there is no image.
     """
-    deployment = describe_deployment(lock)
-    service: dict[str, object] = {
-        "image": deployment.image,
-        "platform": deployment.platform,
-        "shm_size": deployment.shared_memory,
-    }
+    deployment = describe_deployment(lock, local=True)
+    service: dict[str, object] = {"image": deployment.image, "platform": deployment.platform}
+    if deployment.is_local:
+        service["pull_policy"] = "never"
+    service["shm_size"] = deployment.shared_memory
+    service["cap_drop"] = ["ALL"]
+    service["security_opt"] = ["no-new-privileges:true"]
     if deployment.cpu_set is not None:
         service["cpuset"] = deployment.cpu_set
     if deployment.gpus:

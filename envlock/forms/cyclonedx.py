@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from envlock.containers.plan import dump_shipped_lock
 from envlock.data.image_tables import load_image_tables
@@ -19,7 +19,6 @@ from envlock.forms import purl
 from envlock.images.reference import parse
 from envlock.lock.models import BaseImage, Lockfile, PackageIdentity, PinnedImage, WheelFile
 from envlock.packages.identity import find_checkout
-from envlock.packages.licenses import License
 from envlock.packages.public_index import PUBLIC_INDEX
 from envlock.runtime.version import __version__
 
@@ -52,7 +51,6 @@ class Component:
     version: str | None = None
     sha256: str | None = None
     supplier: str | None = None
-    licenses: Sequence[Mapping[str, object]] = field(default=())
     url: str | None = None
     unproven: str | None = None
 
@@ -66,8 +64,6 @@ class Component:
             found["version"] = self.version
         if self.sha256 is not None:
             found["hashes"] = [{"alg": "SHA-256", "content": self.sha256}]
-        if self.licenses:
-            found["licenses"] = self.licenses
         found["purl"] = self.purl
         if self.url is not None:
             found["externalReferences"] = [{"type": "distribution", "url": self.url}]
@@ -76,17 +72,13 @@ class Component:
         return found
 
 
-def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
+def render(lock: Lockfile) -> str:
     """Return the bill of materials of a lockfile.
 
     It has every package: with its hash if its wheel is proven, else with the reason why not. It
     does not have the packages of the base image's operating system, which `compositions` says.
-
-    Args:
-        lock: the lockfile.
-        licenses: the licences that wheels declare, by package.
     """
-    components = list(_list_components(lock, licenses))
+    components = list(_list_components(lock))
     tool = {"type": "application", "name": "tf-envlock", "version": __version__}
     references = sorted(component.ref for component in components)
     document: dict[str, object] = {
@@ -109,12 +101,8 @@ def _describe_subject(lock: Lockfile) -> dict[str, object]:
     """Return the subject of the bill: the image in its registry, if there is one, else the
     environment.
     """
-    name = SUBJECT
-    if lock.project is not None and lock.project.name:
-        name = lock.project.name
-    digest = None
-    if lock.image is not None:
-        digest = lock.image.lock
+    name = lock.project.name if lock.project is not None and lock.project.name else SUBJECT
+    digest = lock.image.lock if lock.image is not None else None
     if not digest:
         digest = hashlib.sha256(dump_shipped_lock(lock, {})).hexdigest()
     subject: dict[str, object] = {
@@ -135,7 +123,7 @@ def _describe_subject(lock: Lockfile) -> dict[str, object]:
     return subject
 
 
-def _list_components(lock: Lockfile, licenses: Mapping[str, License]) -> Iterator[Component]:
+def _list_components(lock: Lockfile) -> Iterator[Component]:
     """Yield the parts of the environment in the order of the document."""
     base = lock.base_image
     if base is not None:
@@ -147,11 +135,8 @@ def _list_components(lock: Lockfile, licenses: Mapping[str, License]) -> Iterato
         yield from _list_debian_packages(lock, base)
     yield from _list_cuda_libraries(lock)
     for name, package in sorted((lock.facts.packages or {}).items()):
-        identity = None
-        if lock.identity is not None:
-            identity = lock.identity.packages.get(name)
-        declared = licenses.get(name, License())
-        yield _describe_package(lock, name, package.version, identity, declared)
+        identity = lock.identity.packages.get(name) if lock.identity is not None else None
+        yield _describe_package(lock, name, package.version, identity)
 
 
 def _describe_image(image: PinnedImage, ref: str, platform: str) -> Component:
@@ -196,9 +181,7 @@ def _list_debian_packages(lock: Lockfile, base: BaseImage) -> Iterator[Component
     """Yield the packages that apt installs in the base."""
     if base.apt is None:
         return
-    system = None
-    if lock.facts.system is not None:
-        system = lock.facts.system.os
+    system = lock.facts.system.os if lock.facts.system is not None else None
     for package in base.apt.packages:
         yield Component(
             "library",
@@ -230,7 +213,6 @@ def _describe_package(
     name: str,
     version: str | None,
     identity: PackageIdentity | None,
-    declared: License,
 ) -> Component:
     component = Component(
         "library",
@@ -238,7 +220,6 @@ def _describe_package(
         name,
         purl.build_pypi(name, version),
         version=version,
-        licenses=_describe_licenses(declared),
     )
     # An identity of another version does not describe this package.
     if identity is not None and identity.version == version and identity.wheel is not None:
@@ -264,13 +245,6 @@ def _add_wheel(component: Component, wheel: WheelFile) -> Component:
             qualifiers = {"repository_url": index}
             url = purl.build_pypi(component.name, component.version, qualifiers)
     return replace(component, purl=url, sha256=wheel.sha256, url=wheel.url)
-
-
-def _describe_licenses(declared: License) -> list[dict[str, object]]:
-    """Return the licences that a package declares in the format: one expression, or names."""
-    if declared.expression is not None:
-        return [{"expression": declared.expression, "acknowledgement": "declared"}]
-    return [{"license": {"name": name, "acknowledgement": "declared"}} for name in declared.names]
 
 
 def _describe_completeness(components: Sequence[Component]) -> list[dict[str, object]]:

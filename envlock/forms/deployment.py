@@ -33,7 +33,8 @@ class Deployment:
 
     Attributes:
         name: of the service or job.
-        image: the image in its registry, by the digest of its manifest.
+        image: the image in its registry, by the digest of its manifest; without a registry, its ID.
+        is_local: whether only the engine that built the image has it.
         platform: such as `linux/amd64`.
         gpus: how many GPUs the lockfile has.
         gpu_model: the model of all GPUs; None without GPUs, or with several models.
@@ -41,10 +42,13 @@ class Deployment:
         shared_memory: bytes of /dev/shm.
         lock: the SHA-256 of the lockfile in the image.
         entrypoint: the program that verifies.
+        command: the one that the image was built with; empty if it has its base's.
+        code: the folder of the project's files; None if the image has none.
     """
 
     name: str
     image: str
+    is_local: bool
     platform: str
     gpus: int
     gpu_model: str | None
@@ -52,6 +56,8 @@ class Deployment:
     shared_memory: int
     lock: str
     entrypoint: tuple[str, ...]
+    command: tuple[str, ...]
+    code: str | None
 
     @property
     def cpu_set(self) -> str | None:
@@ -65,14 +71,23 @@ class Deployment:
         return f"0-{self.cpus - 1}"
 
 
-def describe_deployment(lock: Lockfile) -> Deployment:
+def describe_deployment(lock: Lockfile, *, local: bool = False) -> Deployment:
     """Return the deployment of the image of a lockfile.
 
+    Args:
+        lock: the lockfile.
+        local: the image may be one that only an engine has.
+
     Raises:
-        UsageError: its image is not in a registry.
+        UsageError: there is no image, or it is not in a registry.
     """
     image, base = lock.image, lock.base_image
-    if image is None or base is None or image.reference is None or image.lock is None:
+    if local and (image is None or base is None or image.lock is None):
+        raise UsageError(
+            "the lockfile names no image", hint="run `envlock build` to build and record one"
+        )
+    is_local = image is not None and image.reference is None
+    if image is None or base is None or image.lock is None or (is_local and not local):
         raise UsageError(
             "the lockfile names no image in a registry",
             hint="run `envlock build --tag registry/name:tag --push` to push one",
@@ -80,19 +95,20 @@ def describe_deployment(lock: Lockfile) -> Deployment:
     gpus: list[str | None] = []
     if lock.facts.gpu is not None and lock.facts.gpu.devices is not None:
         gpus = [device.name for device in lock.facts.gpu.devices.values()]
-    gpu_model = None
-    if len(set(gpus)) == 1:
-        gpu_model = gpus[0]
-    cpus = None
-    if lock.facts.cpu is not None:
-        cpus = lock.facts.cpu.affinity_count
+    gpu_model = gpus[0] if len(set(gpus)) == 1 else None
+    cpus = lock.facts.cpu.affinity_count if lock.facts.cpu is not None else None
     # A base with all packages has its own Python; otherwise there is a virtual environment.
-    python = "/opt/venv/bin/python"
-    if base.route in COMPLETE and not image.wheels:
-        python = "python3"
+    python = "python3" if base.route in COMPLETE and not image.wheels else "/opt/venv/bin/python"
+    command: tuple[str, ...] = ()
+    code = None
+    if image.container is not None:
+        command = tuple(image.container.command)
+        if image.container.files:
+            code = image.container.workdir
     return Deployment(
         name=_choose_name(lock),
-        image=image.reference,
+        image=image.reference or image.id,
+        is_local=is_local,
         platform=base.platform,
         gpus=len(gpus),
         gpu_model=gpu_model,
@@ -100,6 +116,8 @@ def describe_deployment(lock: Lockfile) -> Deployment:
         shared_memory=load_image_defaults().shared_memory.bytes,
         lock=image.lock,
         entrypoint=(python, "-B", "/opt/envlock/entrypoint.py"),
+        command=command,
+        code=code,
     )
 
 

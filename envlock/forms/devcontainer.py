@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from envlock.forms.deployment import describe_deployment
 from envlock.lock.models import Lockfile
-from envlock.packages.licenses import License
 
 
-def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
+def render(lock: Lockfile) -> str:
     """Return devcontainer.json.
 
     An editor starts such a container with a program of its own instead of the entrypoint, so the
     check runs at each start.
 
     Raises:
-        UsageError: the image is not in a registry.
+        UsageError: there is no image.
     """
-    deployment = describe_deployment(lock)
+    deployment = describe_deployment(lock, local=True)
     options = [f"--platform={deployment.platform}", f"--shm-size={deployment.shared_memory}"]
     requirements: dict[str, object] = {}
     if deployment.cpu_set is not None:
@@ -32,6 +30,8 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
         "name": deployment.name,
         "image": deployment.image,
         "runArgs": options,
+        # The first process is the editor's own, and does not wait for orphans.
+        "init": True,
         "postStartCommand": [*deployment.entrypoint, "true"],
         "waitFor": "postStartCommand",
     }

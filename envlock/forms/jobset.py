@@ -6,10 +6,13 @@ Source: https://github.com/kubernetes-sigs/jobset/blob/main/api/jobset/v1alpha2/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from envlock.forms.deployment import describe_deployment, format_yaml
-from envlock.forms.kubernetes import build_annotations, build_job_spec
+from envlock.forms.kubernetes import (
+    SECURITY,
+    build_annotations,
+    build_job_spec,
+    describe_pull_secret,
+)
 from envlock.forms.kubernetes_fleet import (
     PODS,
     build_fleet_pod,
@@ -17,7 +20,6 @@ from envlock.forms.kubernetes_fleet import (
     build_policies,
 )
 from envlock.lock.models import Lockfile
-from envlock.packages.licenses import License
 
 ROLE = "worker"
 
@@ -31,7 +33,7 @@ REMARKS = [
 ]
 
 
-def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
+def render(lock: Lockfile) -> str:
     """Return the manifests of a JobSet, and of a policy and its binding.
 
     Raises:
@@ -61,4 +63,5 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
             "replicatedJobs": [{"name": ROLE, "replicas": 1, "template": template}],
         },
     }
-    return format_yaml(REMARKS, jobs, *build_policies(deployment))
+    remarks = [*REMARKS, *SECURITY, *describe_pull_secret(deployment)]
+    return format_yaml(remarks, jobs, *build_policies(deployment))

@@ -7,24 +7,36 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from envlock.containers.additions import HOME
 from envlock.containers.plan import NAMESPACE
-from envlock.forms.deployment import CHECKED, Deployment, describe_deployment, format_yaml
+from envlock.forms.deployment import Deployment, describe_deployment, format_yaml
 from envlock.lock.models import Lockfile
-from envlock.packages.licenses import License
 
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"""
 
+SECURITY = [
+    "The pod is one of the level `restricted` of https://kubernetes.io/docs/concepts/security/pod-security-standards/,",
+    "and its files are read-only: a program can write to /tmp, to its home unless its code lies there, and to volumes.",
+]
+"""Remarks on what a pod may do."""
+
+POD_SECURITY: Mapping[str, object] = {
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
 REMARKS = [
-    CHECKED,
-    "Such a command goes into `args` of the container; `command` would replace the entrypoint.",
+    "The entrypoint of the image verifies, and then runs the command that the image was built with; another one goes",
+    "into `args` of the container. `command` would replace the entrypoint.",
+    *SECURITY,
     "The CPUs are a set of their own only where the kubelet's CPU manager is `static` and the pod is Guaranteed:",
     "add `memory` to requests and limits for that.",
 ]
 """Each is a line of the manifest."""
 
 
-def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
+def render(lock: Lockfile) -> str:
     """Return the manifest of a job.
 
     Raises:
@@ -32,7 +44,8 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """
     deployment = describe_deployment(lock)
     pod = build_pod(deployment, build_container(deployment))
-    return format_yaml(REMARKS, build_job(deployment, {}, pod))
+    remarks = [*REMARKS, *describe_pull_secret(deployment)]
+    return format_yaml(remarks, build_job(deployment, {}, pod))
 
 
 def build_job(
@@ -68,13 +81,42 @@ def build_pod(
 ) -> dict[str, object]:
     """Return the specification of a pod with one container and further volumes, as values."""
     memory = {"medium": "Memory", "sizeLimit": str(deployment.shared_memory)}
+    own: list[dict[str, object]] = [
+        {"name": name, "emptyDir": {}} for name in _list_writable(deployment)
+    ]
     return {
         "restartPolicy": "Never",
         "nodeSelector": _build_labels(deployment),
-        "securityContext": {"runAsNonRoot": True},
+        "imagePullSecrets": [{"name": _name_pull_secret(deployment)}],
+        "securityContext": dict(POD_SECURITY),
         "containers": [container],
-        "volumes": [{"name": "shm", "emptyDir": memory}, *volumes],
+        "volumes": [{"name": "shm", "emptyDir": memory}, *own, *volumes],
     }
+
+
+def describe_pull_secret(deployment: Deployment) -> list[str]:
+    """Return the remarks on the secret by which a node logs in to the registry of the image."""
+    name, host = _name_pull_secret(deployment), deployment.image.partition("/")[0]
+    return [
+        "A node pulls from a private registry with this secret, and without it where that is public:",
+        f"kubectl create secret docker-registry {name} --docker-server={host} --docker-username=... "
+        "--docker-password=...",
+    ]
+
+
+def _name_pull_secret(deployment: Deployment) -> str:
+    """Return the name of the secret, after the registry's host."""
+    host = deployment.image.partition("/")[0].lower()
+    return re.sub(r"[^a-z0-9]+", "-", host).strip("-") or "registry"
+
+
+def _list_writable(deployment: Deployment) -> dict[str, str]:
+    """Return the folders that a pod can write to, by the names of their volumes."""
+    folders = {"tmp": "/tmp"}  # noqa: S108 (in the pod)
+    # An empty volume would hide code that lies there.
+    if not f"{deployment.code}/".startswith(f"{HOME}/"):
+        folders["home"] = HOME
+    return folders
 
 
 def build_container(
@@ -90,9 +132,16 @@ def build_container(
     if resources:
         # A copy: YAML would write the same object as an alias.
         container["resources"] = {"requests": resources, "limits": dict(resources)}
-    container["securityContext"] = {"allowPrivilegeEscalation": False}
+    container["securityContext"] = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
     memory = {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108 (in the pod)
-    container["volumeMounts"] = [memory, *mounts]
+    own = [
+        {"name": name, "mountPath": folder} for name, folder in _list_writable(deployment).items()
+    ]
+    container["volumeMounts"] = [memory, *own, *mounts]
     return container
 
 

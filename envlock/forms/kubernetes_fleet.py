@@ -11,13 +11,20 @@ from collections.abc import Mapping, Sequence
 
 from envlock.containers.plan import NAMESPACE
 from envlock.forms.deployment import Deployment, describe_deployment, format_yaml
-from envlock.forms.kubernetes import build_container, build_job, build_pod
+from envlock.forms.kubernetes import (
+    POD_SECURITY,
+    SECURITY,
+    build_container,
+    build_job,
+    build_pod,
+    describe_pull_secret,
+)
 from envlock.lock.models import Lockfile
-from envlock.packages.licenses import License
 
 PODS = 2  # the fewest that show a job of several; the manifest is edited for more
 SHARED = "/fleet"
-COMMAND = ("python", "train.py")
+PROGRAM = "train.py"
+"""What the pods run if the image was built without a command; the manifest is edited for another."""
 PORT = 2222
 """Of TensorFlow's own servers; the one of TensorFlow's examples."""
 WAIT_SECONDS = 1800
@@ -48,7 +55,7 @@ REMARKS = [
 ]
 
 
-def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
+def render(lock: Lockfile) -> str:
     """Return the manifests of a job, its service, and of a policy and its binding.
 
     Raises:
@@ -61,7 +68,8 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     pod["subdomain"] = deployment.name
     job = build_job(deployment, build_indexed_spec(), pod)
     policies = build_policies(deployment)
-    return format_yaml(REMARKS, job, _build_service(deployment), *policies)
+    remarks = [*REMARKS, *SECURITY, *describe_pull_secret(deployment)]
+    return format_yaml(remarks, job, _build_service(deployment), *policies)
 
 
 def build_indexed_spec() -> dict[str, object]:
@@ -78,7 +86,8 @@ def build_fleet_pod(deployment: Deployment, hosts: Sequence[str]) -> dict[str, o
     """
     container = build_container(deployment, [{"name": "fleet", "mountPath": SHARED}])
     check = ("-m", "envlock", "fleet", "run", "--to", SHARED, "--timeout", str(WAIT_SECONDS), "--")
-    container["args"] = [deployment.entrypoint[0], *check, *COMMAND]
+    command = deployment.command or (deployment.entrypoint[0], PROGRAM)
+    container["args"] = [deployment.entrypoint[0], *check, *command]
     workers = ", ".join(f'"{host}:{PORT}"' for host in hosts)
     task = '{"type": "worker", "index": $(ENVLOCK_FLEET_RANK)}'
     container["env"] = [
@@ -95,7 +104,7 @@ def build_fleet_pod(deployment: Deployment, hosts: Sequence[str]) -> dict[str, o
     fleet = {"name": "fleet", "persistentVolumeClaim": {"claimName": "fleet"}}
     pod = build_pod(deployment, container, [fleet])
     pod["securityContext"] = {
-        "runAsNonRoot": True,
+        **POD_SECURITY,
         "fsGroup": GROUP,
         "fsGroupChangePolicy": "OnRootMismatch",
     }

@@ -25,9 +25,7 @@ def build_pypi(name: str, version: str | None, qualifiers: Mapping[str, str] | N
 
 def build_deb(system: str | None, name: str, version: str, architecture: str) -> str:
     """Return the URL of a Debian package; `system` is that of the base, such as ubuntu."""
-    vendor = "debian"
-    if system in _DEBIANS:
-        vendor = system
+    vendor = system if system in _DEBIANS else "debian"
     return _build(f"deb/{vendor}", name, version, {"arch": architecture})
 
 

@@ -8,14 +8,13 @@ lockfile gives the same bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from envlock.data.image_tables import load_image_tables
 from envlock.forms import purl
 from envlock.images.reference import parse
 from envlock.lock.models import BaseImage, Image, Lockfile, PinnedImage
-from envlock.packages.licenses import License
 from envlock.runtime.errors import UsageError
 
 PREDICATE = "https://slsa.dev/provenance/v1"
@@ -23,7 +22,7 @@ BUILDER = "https://github.com/tf-envlock/envlock"
 BUILD_TYPE = f"{BUILDER}/blob/main/docs/reference/forms.md#build-v1"
 
 
-def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
+def render(lock: Lockfile) -> str:
     """Return the statement about the image of a lockfile.
 
     Raises:
@@ -46,7 +45,9 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
         "internalParameters": {"epoch": image.epoch, "layers": image.layers},
         "resolvedDependencies": list(_list_materials(lock, image, base)),
     }
-    versions = {"envlock": image.envlock or "unknown", image.engine: image.engine_version}
+    # The recorded version is that of the daemon, of which BuildKit is a part.
+    engine = "docker" if image.engine == "buildx" else image.engine
+    versions = {"envlock": image.envlock or "unknown", engine: image.engine_version}
     document = {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [_describe_subject(image)],
@@ -92,9 +93,7 @@ def _list_materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[d
 
 
 def _describe_wheel(lock: Lockfile, name: str) -> dict[str, object]:
-    identity = None
-    if lock.identity is not None:
-        identity = lock.identity.packages.get(name)
+    identity = lock.identity.packages.get(name) if lock.identity is not None else None
     if identity is None or identity.wheel is None:
         raise UsageError(
             f"the lockfile does not have the wheel of {name}, which is in its image",

@@ -109,9 +109,7 @@ def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
 
     start, spent = time.perf_counter(), time.process_time()
     set_threads(tf, asked)
-    gpus: List[PhysicalDevice] = []
-    if not on_cpu:
-        gpus = tf.config.list_physical_devices("GPU")
+    gpus: List[PhysicalDevice] = tf.config.list_physical_devices("GPU") if not on_cpu else []
     head["tensorflow"] = tf.__version__
     head["devices"] = [get_gpu_name(tf, gpu) for gpu in gpus]
     device, repeats = "/CPU:0", 2

@@ -106,9 +106,7 @@ def _parse_tensor(tensor: TensorProto) -> Value:
     if tensor.dtype in (RESOURCE, VARIANT):
         return "handle"
     if not tensor.tensor_shape.dim and tensor.dtype in (INT32, INT64):
-        values = tensor.int64_val
-        if tensor.dtype == INT32:
-            values = tensor.int_val
+        values = tensor.int_val if tensor.dtype == INT32 else tensor.int64_val
         if len(values) == 1:
             return int(values[0])
         if tensor.tensor_content:

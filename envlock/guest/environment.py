@@ -17,7 +17,7 @@ from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.distributions import get_import_path
 from envlock.runtime.gpu import probe
 from envlock.runtime.host import Host
-from envlock.runtime.tooling import find_tooling
+from envlock.runtime.tooling import find_required, find_tooling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,12 @@ def main() -> None:
 def _collect_facts() -> Dict[str, object]:
     host = Host()
     found = take_snapshot(host)
-    return {"facts": found.facts, "unavailable": found.unavailable, "tooling": find_tooling(host)}
+    return {
+        "facts": found.facts,
+        "unavailable": found.unavailable,
+        "tooling": find_tooling(host),
+        "required": find_required(host),
+    }
 
 
 def _collect_gpu_health(folder: str) -> Dict[str, object]:
@@ -90,7 +95,5 @@ def _spell_implementation_version() -> str:
 
 def _find_tensorflow() -> Dict[str, object]:
     spec = find_spec("tensorflow")
-    folders = []
-    if spec is not None:
-        folders = list(spec.submodule_search_locations or [])
+    folders = list(spec.submodule_search_locations or []) if spec is not None else []
     return {"folders": folders}

@@ -62,9 +62,7 @@ def _describe_gpu(nvml: Binding, index: int, handle: object) -> Dict[str, object
     rows = _ask(nvml, "nvmlDeviceGetRemappedRows", handle)
     if not isinstance(rows, (list, tuple)) or len(rows) <= FAILED:
         rows = None
-    retired = None
-    if pages is not None:
-        retired = len(pages)
+    retired = len(pages) if pages is not None else None
     return {
         "index": index,
         "name": _ask(nvml, "nvmlDeviceGetName", handle),

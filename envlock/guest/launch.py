@@ -155,9 +155,7 @@ def start(
         UsageError: there is no such interpreter, or it cannot be run.
     """
     command = [str(python or sys.executable), *words]
-    variables = None
-    if environ is not None:
-        variables = dict(environ)
+    variables = dict(environ) if environ is not None else None
     try:
         child = subprocess.Popen(
             command,
@@ -219,30 +217,6 @@ def bind_to_parent(words: Sequence[str]) -> list[str]:
     """Return the arguments of a program of this room with which the kernel kills it when this process ends."""
     flag, program, *rest = words
     return [flag, BOUND, program, *rest]
-
-
-def ask_emulated(
-    emulator: Sequence[str],
-    words: Sequence[str],
-    python: Path | None,
-    *,
-    timeout: float,
-    environ: Mapping[str, str],
-) -> Ended:
-    """Run a program as `ask_python` does, on a processor that `emulator`, a command, emulates.
-
-    Raises:
-        UsageError: the emulator cannot be run.
-    """
-    command = build_emulated_arguments(emulator, bind_to_parent(words), python)
-    return ask(command, Path(emulator[0]), timeout=timeout, environ=environ)
-
-
-def build_emulated_arguments(
-    emulator: Sequence[str], words: Sequence[str], python: Path | None
-) -> list[str]:
-    """Return the arguments with which an emulator, a command, runs an interpreter with these words."""
-    return [*emulator[1:], str(python or sys.executable), *words]
 
 
 def kill(child: subprocess.Popen[bytes]) -> None:

@@ -16,9 +16,10 @@ from envlock.guest.training.failures import describe_failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
     Rows = List[Any]  # the arrays of the inputs, each with the batch as its first axis
+    Row = List[Any]  # the result for one row: an array for each output
     Compute = Callable[[Rows], Any]
 
 EAGER, GRAPH, XLA, PREDICT = "eager", "graph", "xla", "predict"
@@ -61,35 +62,43 @@ def measure_mode(
         if digests[0] != digests[1]:
             answer(mode=mode, unstable=size)
             return
-    found = {}
+    first = pick_row(compute(take_rows(subject.rows, sizes[0])), 0, sizes[0])
+    others = []
     for size in sizes:
-        found[size] = digest_row(compute(take_rows(subject.rows, size)), 0, size)
-        answer(mode=mode, size=size, digest=found[size])
+        row = pick_row(compute(take_rows(subject.rows, size)), 0, size)
+        answer(mode=mode, size=size, **describe_row(row, first))
+        if digest(row) != digest(first):
+            others.append(size)
     for size in sorted({min(sizes[-1], 8), sizes[-1]}):
         measure_places(subject, mode, size, answer)
         measure_neighbors(subject, mode, size, answer)
-    first = found[sizes[0]]
-    others = [size for size in sizes if found[size] != first]
     if others and subject.model is not None:
-        answer(mode=mode, **find_layer(subject.model, subject.rows, mode, (sizes[0], others[0])))
+        batches = [take_rows(subject.rows, size) for size in (sizes[0], others[0])]
+        answer(mode=mode, between=(sizes[0], others[0]), **find_layer(subject.model, batches, mode))
 
 
 def measure_places(subject: Subject, mode: str, size: int, answer: Callable[..., None]) -> None:
     """Answer with the digest of the sample at the first, a middle and the last place of a batch."""
+    first: Optional[Row] = None
     for place in sorted({0, size // 2, size - 1}):
         batch = []
         for array in take_rows(subject.rows, size):
             moved = array.copy()
             moved[[0, place]] = moved[[place, 0]]
             batch.append(moved)
-        digest = digest_row(subject.calls[mode](batch), place, size)
-        answer(mode=mode, size=size, place=place, digest=digest)
+        row = pick_row(subject.calls[mode](batch), place, size)
+        first = first or row
+        answer(mode=mode, size=size, place=place, **describe_row(row, first))
 
 
 def measure_neighbors(subject: Subject, mode: str, size: int, answer: Callable[..., None]) -> None:
     """Answer with the digest of the sample with rows of zeros (padding), with copies of itself, and
-    with rows in another order.
+    with rows in another order; if it differs, with the first layer that computes with them.
+
+    Kernels are chosen by shapes, which are all equal here: only values of the other rows can make a
+    difference.
     """
+    first = pick_row(subject.calls[mode](take_rows(subject.rows, size)), 0, size)
     batches: Dict[str, Rows] = {"zeros": [], "copies": [], "others": []}
     for array in take_rows(subject.rows, size):
         padded = array.copy()
@@ -100,13 +109,18 @@ def measure_neighbors(subject: Subject, mode: str, size: int, answer: Callable[.
         turned[1:] = array[1:][::-1]
         for name, batch in (("zeros", padded), ("copies", copied), ("others", turned)):
             batches[name].append(batch)
+    others: List[Rows] = []
     for name, rows in batches.items():
-        digest = digest_row(subject.calls[mode](rows), 0, size)
-        answer(mode=mode, size=size, neighbors=name, digest=digest)
+        row = pick_row(subject.calls[mode](rows), 0, size)
+        answer(mode=mode, size=size, neighbors=name, **describe_row(row, first))
+        if digest(row) != digest(first) and not others:
+            others = [take_rows(subject.rows, size), rows]
+    if others and subject.model is not None:
+        answer(mode=mode, mixing=True, **find_layer(subject.model, others, mode))
 
 
-def find_layer(model: Any, rows: Rows, mode: str, sizes: Tuple[int, int]) -> Dict[str, Any]:
-    """Return the first layer whose output for the sample differs between two batch sizes, or why no
+def find_layer(model: Any, batches: Sequence[Rows], mode: str) -> Dict[str, Any]:
+    """Return the first layer whose output for the first row differs between two batches, or why no
     layer is named.
     """
     # Here: a TensorFlow with a Keras of its own may have no package of this name.
@@ -116,22 +130,22 @@ def find_layer(model: Any, rows: Rows, mode: str, sizes: Tuple[int, int]) -> Dic
         layers = [layer for layer in model.layers if layer.__class__.__name__ != "InputLayer"]
         taps = keras.Model(model.inputs, [layer.output for layer in layers])
     except Exception as error:  # a subclass of Model: its layers are not a graph
-        return {"between": sizes, "layer": None, "reason": describe_failure(error)}
+        return {"layer": None, "reason": describe_failure(error)}
     compute = bind_calls(taps)[LAYER_MODES.get(mode, mode)]
-    outputs = [compute(take_rows(rows, size)) for size in sizes]
+    outputs = [compute(batch) for batch in batches]
     for number, layer in enumerate(layers):
         digests = {
-            digest_row(output[number] if len(layers) > 1 else output, 0, size)
-            for output, size in zip(outputs, sizes)
+            digest_row(output[number] if len(layers) > 1 else output, 0, len(batch[0]))
+            for output, batch in zip(outputs, batches)
         }
         if len(digests) > 1:
             kind = layer.__class__.__name__
-            return {"between": sizes, "layer": layer.name, "kind": kind, "number": number + 1}
+            return {"layer": layer.name, "kind": kind, "number": number + 1}
     reason = "with the output of every layer taken out, no layer differs"
-    return {"between": sizes, "layer": None, "reason": reason}
+    return {"layer": None, "reason": reason}
 
 
-def make_subject(asked: Dict[str, Any], found: Any, given: Any) -> Subject:
+def make_subject(asked: Mapping[str, Any], found: Any, given: Any) -> Subject:
     """Return what is asked about: a model or function, with the inputs that its script gives or None.
 
     Raises:
@@ -192,6 +206,10 @@ def bind_calls(found: Any, names: Optional[List[str]] = None) -> Dict[str, Compu
     calls: Dict[str, Compute] = {GRAPH: trace_calls(call, False), XLA: trace_calls(call, True)}
     if hasattr(found, "structured_input_signature"):
         return calls  # a served function is a graph already
+    if hasattr(found, "get_concrete_function"):
+        # Called as it is, it is a graph already, with the shapes that it wants.
+        calls[GRAPH] = lambda rows: call_in_graph(call, rows)
+        return calls
     calls[EAGER] = lambda rows: call(*[tf.constant(array) for array in rows])
     if is_keras_model(found):
         calls[PREDICT] = lambda rows: found.predict(
@@ -201,9 +219,10 @@ def bind_calls(found: Any, names: Optional[List[str]] = None) -> Dict[str, Compu
 
 
 def call_found(found: Any, tensors: Sequence[Any], names: Optional[List[str]]) -> Any:
-    """Return the output of the model or function, without its training phase."""
-    if is_keras_model(found):
-        return found(arrange(tensors, names), training=False)
+    """Return the output of the model or function, called as people and servers call it.
+
+    Not with `training=False`: that would overrule a layer that is called with `training=True`.
+    """
     if hasattr(found, "structured_input_signature"):
         return found(**dict(zip(sorted(found.structured_input_signature[1]), tensors)))
     return found(arrange(tensors, names))
@@ -229,9 +248,19 @@ def trace_calls(call: Callable[..., Any], compiled: bool) -> Compute:
         key = tuple((tuple(spec.shape), spec.dtype) for spec in specs)
         if key not in functions:
             functions[key] = tf.function(call, input_signature=specs, jit_compile=compiled)
-        return functions[key](*[tf.constant(array) for array in rows])
+        return call_in_graph(functions[key], rows)
 
     return compute
+
+
+def call_in_graph(function: Callable[..., Any], rows: Rows) -> Any:
+    """Return what a function computes as a graph, also where the program has switched graphs off."""
+    was_eager = tf.config.functions_run_eagerly()
+    try:
+        tf.config.run_functions_eagerly(False)
+        return function(*[tf.constant(array) for array in rows])
+    finally:
+        tf.config.run_functions_eagerly(was_eager)
 
 
 def make_inputs(model: Any, most: int, seed: int) -> Rows:
@@ -341,18 +370,48 @@ def take_rows(rows: Rows, size: int) -> Rows:
     return [array[:size] for array in rows]
 
 
-def digest_row(output: Any, place: int, size: int) -> str:
-    """Return the digest of the result for one row: the bytes, type and shape of every output.
+def pick_row(output: Any, place: int, size: int) -> Row:
+    """Return the result for one row, an array for every output.
 
     Raises:
         ValueError: an output has no row for each row of the batch.
     """
-    found = hashlib.sha256()
+    row = []
     for tensor in flatten(output):
         array = np.asarray(tensor)
         if array.ndim == 0 or array.shape[0] != size:
             raise ValueError(f"a result of shape {array.shape} has no row for each of {size}")
-        row = np.ascontiguousarray(array[place])
-        found.update(f"{row.dtype.name} {row.shape}\n".encode("ascii"))
-        found.update(row.tobytes())
+        row.append(np.ascontiguousarray(array[place]))
+    return row
+
+
+def digest(row: Row) -> str:
+    """Return the digest of the result for one row: the bytes, type and shape of every output."""
+    found = hashlib.sha256()
+    for array in row:
+        found.update(f"{array.dtype.name} {array.shape}\n".encode("ascii"))
+        found.update(array.tobytes())
     return found.hexdigest()[:16]
+
+
+def digest_row(output: Any, place: int, size: int) -> str:
+    """Return the digest of the result for one row; raises the errors of `pick_row`."""
+    return digest(pick_row(output, place, size))
+
+
+def describe_row(row: Row, reference: Row) -> Dict[str, Any]:
+    """Return the digest of a result and, if it is another one, how far its numbers are from the
+    reference, and how large those are.
+    """
+    found: Dict[str, Any] = {"digest": digest(row)}
+    if found["digest"] == digest(reference):
+        return found
+    distances, largest = [0.0], [0.0]
+    for array, other in zip(row, reference):
+        if array.shape == other.shape and array.size and array.dtype.kind not in "USO":
+            here, there = array.astype(np.float64), other.astype(np.float64)
+            distances.append(float(np.max(np.abs(here - there))))
+            largest.append(float(np.max(np.abs(there))))
+    if np.isfinite(max(distances)) and np.isfinite(max(largest)):
+        found.update(far=max(distances), largest=max(largest))
+    return found

@@ -78,9 +78,7 @@ class Target:
         # Without an __init__.py it is unknown where the package begins.
         if len(parts) == 1:
             name, place = f"PACKAGE.{name}", "the folder of the package"
-        words = f"{name}:{self.function}"
-        if self.function is None:
-            words = f"-m {name}"
+        words = f"-m {name}" if self.function is None else f"{name}:{self.function}"
         hint = f"run it by its module: envlock {command} {words}"
         if folder != Path.cwd():
             hint += f", in {place}"

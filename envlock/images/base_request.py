@@ -37,10 +37,6 @@ class BaseRequest:
             UsageError: a platform, a mirror or a digest is malformed.
         """
         places = tuple(parse_mirror(text) for text in mirrors)
-        digest = None
-        if accept is not None:
-            digest = parse_digest(accept)
-        named = None
-        if platform is not None:
-            named = parse_platform(platform)
+        digest = parse_digest(accept) if accept is not None else None
+        named = parse_platform(platform) if platform is not None else None
         return cls(choice, named, places, digest)

@@ -178,7 +178,13 @@ def compute_rank(candidate: Candidate, needs: BaseNeeds) -> Rank:
     stated = 0
     for name in subjects:
         value = candidate.holds.get(name, Value())
-        likenesses.append(_measure_likeness(getattr(needs, name), value))
+        wanted = getattr(needs, name)
+        # Where none was found, those that TensorFlow was built with are the likeliest.
+        if name == "cuda":
+            wanted = wanted or needs.built_for
+        elif name == "cudnn":
+            wanted = wanted or needs.compiled_against
+        likenesses.append(_measure_likeness(wanted, value))
         if not value.expected:
             stated += 1
     return (

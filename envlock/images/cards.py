@@ -25,7 +25,7 @@ YES, DRIVER, UNKNOWN, NO = "yes", "driver", "unknown", "no"
 
 ORDER = (YES, DRIVER, UNKNOWN, NO)
 _CAPABILITY = re.compile(r"(?:(?:sm|compute)_)?([0-9]{1,2})\.?([0-9])[af]?")
-_BRANDS = re.compile(r"\b(?:nvidia|geforce)\b")
+_BRANDS = re.compile(r"\b(?:nvidia|geforce)\b|\bmig \d+g\.\d+gb\b.*")
 
 
 def find_capability(text: str, tables: Tables) -> str:
@@ -65,7 +65,8 @@ def list_runnable(capability: str, tables: Tables) -> dict[str, Any]:
     """
     cards: list[str] = []
     for row in tables.cuda.card:
-        if row.compute_capability == capability:
+        # Those of a chip are dozens, as drivers spell them.
+        if row.compute_capability == capability and row.chip is None:
             cards += row.names
     answers = [*_describe_images(capability, tables), *_describe_wheels(capability, tables)]
     return {

@@ -301,9 +301,7 @@ def choose_online(
     best = ranked[0]
     # The first check used the tables; the config of the image may contradict them.
     check_base(best, ranked, needs)
-    python = None
-    if best.python_from is not None:
-        python = pin_image(best.python_from)
+    python = pin_image(best.python_from) if best.python_from is not None else None
     return ChosenImage(best, pinned[best.reference], python)
 
 
@@ -374,9 +372,7 @@ def make_base_image(chosen: ChosenImage, needs: BaseNeeds) -> BaseImage:
     from.
     """
     candidate, image = chosen.candidate, chosen.image
-    python = None
-    if chosen.python is not None:
-        python = _make_pinned_image(chosen.python)
+    python = _make_pinned_image(chosen.python) if chosen.python is not None else None
     archive = None
     if candidate.python_archive is not None:
         archive = PinnedArchive(

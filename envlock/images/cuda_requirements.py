@@ -66,9 +66,9 @@ def check_gpu_code(needs: BaseNeeds) -> Iterator[str]:
     # The tables are about the builds on the index: of one of NVIDIA's, or of somebody's own, only
     # its own build info tells.
     is_indexed = bool(version) and needs.label is None and needs.local is None
-    cuda = needs.cuda
+    cuda = needs.built_for or needs.cuda
     if is_indexed:
-        cuda = find_ptx_cuda(version) or needs.cuda
+        cuda = find_ptx_cuda(version) or cuda
     for capability in needs.capabilities:
         verdict = judge(list(needs.targets), capability, cuda, needs.cuda_driver)
         failure = None

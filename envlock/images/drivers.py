@@ -26,7 +26,7 @@ def judge_candidate(candidate: Candidate, needs: BaseNeeds, table: CudaImagesTab
     if verdict.doubt is not None:
         doubts.append(verdict.doubt)
     doubts += judge_gpus(cuda, candidate.lowest, needs, table)
-    if candidate.route != "ngc":
+    if candidate.route != "ngc" and needs.gpu:
         doubts += check_gpu_code(needs)
     obstacles = candidate.obstacles
     brings_cuda = candidate.route != "wheels"

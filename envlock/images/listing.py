@@ -20,9 +20,12 @@ def describe_ranking(
     candidates: Iterable[Candidate], needs: BaseNeeds, pinned: Mapping[Reference, Pinned]
 ) -> dict[str, object]:
     """Return the base images for a lockfile, in their order."""
+    wanted = asdict(needs)
+    # The lockfile has the same.
+    del wanted["libraries"]
     return {
         "listing_version": LISTING_VERSION,
-        "wanted": asdict(needs),
+        "wanted": wanted,
         "candidates": [
             _describe_candidate(candidate, needs, pinned.get(candidate.reference))
             for candidate in candidates

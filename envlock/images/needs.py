@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from envlock.images.reference import MACHINES
 from envlock.lock.fact_models import (
@@ -16,9 +17,14 @@ from envlock.lock.fact_models import (
     TensorflowFacts,
 )
 from envlock.lock.models import Lockfile
+from envlock.runtime.compare import is_idle
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policies import DEFAULT
 from envlock.runtime.release import minor, parse_release
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Section = tuple[Mapping[str, Any], Mapping[str, Mapping[str, str]]]
 
 _NVIDIA_WHEEL = re.compile(r"nvidia-(cuda-runtime|cudnn)(-cu\d+)?")
 # With the ABI of the same Python, or of its free threading (`t`, PEP 703); `abi3` fits later ones.
@@ -37,11 +43,16 @@ class BaseNeeds:
         tensorflow: the version without NVIDIA's label.
         label: that of NVIDIA's build, such as `nv25.2`.
         local: the local version of a TensorFlow that someone else has built, such as `selfbuilt`.
-        gpu: whether TensorFlow is a build for CUDA.
+        gpu: whether TensorFlow computes, or may compute, with CUDA: a wheel that was built for CUDA
+            does not where its libraries are not found.
         compiler, prefix: those of Python: the compiler in `sys.version`; `venv`, `conda` or
             `system`.
+        cuda, cudnn, nccl: the versions of libraries that were found; a NCCL that is linked into
+            TensorFlow's wheel comes with that and does not count.
+        built_for: the CUDA that TensorFlow was built for, which says nothing of the environment.
         cuda_wheels: whether CUDA is installed from NVIDIA's wheels, so that a base image does not
             need it.
+        idle: whether there is CUDA outside of the environment, and no driver to use it.
         compiled_against: the cuDNN that TensorFlow was compiled against.
         targets: the GPUs that TensorFlow has code for, in the notation of its build info.
         os: from /etc/os-release, such as `ubuntu 22.04`.
@@ -54,6 +65,7 @@ class BaseNeeds:
         machine: the locked machine, as `uname -m` reports it.
         jetson: the kernel release of one of NVIDIA's Jetson modules; None on any other machine.
         policy, overrides: those of the lockfile.
+        libraries: the locked section `cuda`, whole.
     """
 
     tensorflow: str | None = None
@@ -66,7 +78,9 @@ class BaseNeeds:
     cuda: str | None = None
     cudnn: str | None = None
     nccl: str | None = None
+    built_for: str | None = None
     cuda_wheels: bool = False
+    idle: bool = False
     compiled_against: str | None = None
     targets: tuple[str, ...] = ()
     os: str | None = None
@@ -82,6 +96,7 @@ class BaseNeeds:
     jetson: str | None = None
     policy: str = DEFAULT
     overrides: tuple[tuple[str, str], ...] = ()
+    libraries: Section = field(default=({}, {}), repr=False, compare=False)
 
     @property
     def wheel(self) -> str | None:
@@ -91,9 +106,29 @@ class BaseNeeds:
         return f"{self.tensorflow}+{self.local}"
 
 
+def list_outside_libraries(needs: BaseNeeds) -> list[str]:
+    """Return the CUDA libraries, and programs, whose files are not in the environment itself, such
+    as those of a toolkit; the driver is not among them, as the host has it.
+    """
+    names = []
+    for name, library in (needs.libraries[0].get("cuda") or {}).items():
+        if name == "cuda_driver" or not isinstance(library, dict):
+            continue
+        if library.get("file") and not library["file"].startswith("{prefix}"):
+            names.append(name)
+    return names
+
+
 def collect_lock_needs(lock: Lockfile, platform: str | None = None) -> BaseNeeds:
     """Return what a lockfile needs, under its own policy; see `collect_needs`."""
-    return collect_needs(lock.facts, platform, lock.policy.name, lock.policy.overrides)
+    document = lock.to_document()
+    return collect_needs(
+        lock.facts,
+        platform,
+        lock.policy.name,
+        lock.policy.overrides,
+        unavailable=document["unavailable"],
+    )
 
 
 def collect_needs(
@@ -101,6 +136,8 @@ def collect_needs(
     platform: str | None = None,
     policy: str = DEFAULT,
     overrides: Mapping[str, str] | None = None,
+    *,
+    unavailable: Mapping[str, Mapping[str, str]] | None = None,
 ) -> BaseNeeds:
     """Return what these facts need from a base image.
 
@@ -108,6 +145,7 @@ def collect_needs(
         facts: those of the lockfile.
         platform: that of the image; that of the facts' own machine when None.
         policy, overrides: the rules for comparing an image with the facts.
+        unavailable: the facts that could not be collected.
 
     Raises:
         UsageError: no image can be a machine with these facts.
@@ -116,31 +154,29 @@ def collect_needs(
     system = facts.system or SystemFacts()
     python = facts.python or PythonFacts()
     gpu = facts.gpu or GpuFacts()
-    compiler = None
-    if python.compiler:
-        compiler = python.compiler.strip()
-    os_release = None
-    if system.os and system.os_version:
-        os_release = f"{system.os} {system.os_version}"
+    compiler = python.compiler.strip() if python.compiler else None
+    os_release = f"{system.os} {system.os_version}" if system.os and system.os_version else None
     libc = None
     # Versions of another C library cannot be compared with those of images.
     if system.libc == "glibc":
         libc = _accept_version(system.libc_version)
-    cuda = _get_library_version(facts, "cudart") or _accept_version(tensorflow.built_with_cuda)
-    compiled_against = _accept_version(tensorflow.compiled_against_cudnn)
+    libraries: Section = (facts.model_dump(include={"cuda"}, exclude_unset=True), unavailable or {})
+    has_cuda = _has_cuda(tensorflow, facts)
     return BaseNeeds(
         tensorflow=_accept_version((tensorflow.version or "").partition("+")[0]),
         label=tensorflow.nvidia_build,
         local=_get_local_version(tensorflow),
-        gpu=_is_cuda_build(tensorflow, facts),
+        gpu=has_cuda,
         python=_accept_version(python.version),
         compiler=compiler,
         prefix=python.prefix_kind,
-        cuda=_strip_library_build(cuda),
-        cudnn=_get_library_version(facts, "cudnn") or compiled_against,
+        cuda=_strip_library_build(_get_library_version(facts, "cudart")),
+        cudnn=_get_library_version(facts, "cudnn"),
         nccl=_get_library_version(facts, "nccl"),
+        built_for=_accept_version(tensorflow.built_with_cuda),
         cuda_wheels=any(_NVIDIA_WHEEL.fullmatch(name) for name in facts.packages or {}),
-        compiled_against=compiled_against,
+        idle=has_cuda and is_idle("cuda.cudart", libraries, libraries),
+        compiled_against=_accept_version(tensorflow.compiled_against_cudnn),
         targets=tuple(tensorflow.compute_capabilities or ()),
         os=os_release,
         libc=libc,
@@ -155,6 +191,7 @@ def collect_needs(
         jetson=_find_jetson_kernel(system),
         policy=policy,
         overrides=tuple(sorted((overrides or {}).items())),
+        libraries=libraries,
     )
 
 
@@ -172,6 +209,20 @@ def _is_cuda_build(tensorflow: TensorflowFacts, facts: Facts) -> bool:
     # well.
     has_cuda = tensorflow.nvidia_build is not None or facts.cuda is not None
     return tensorflow.version is not None and has_cuda
+
+
+def _has_cuda(tensorflow: TensorflowFacts, facts: Facts) -> bool:
+    """Return whether TensorFlow computes, or may compute, with CUDA.
+
+    Without the CUDA runtime, which it opens before it looks for GPUs, a build for CUDA computes on
+    the CPU, as after a plain `pip install tensorflow`.
+    """
+    if not _is_cuda_build(tensorflow, facts):
+        return False
+    if tensorflow.nvidia_build is not None or facts.cuda is None or facts.cuda.cudart is None:
+        return True
+    cudart = facts.cuda.cudart
+    return cudart.resolved_by != "not found" and cudart.linkage != "absent"
 
 
 def _list_capabilities(gpu: GpuFacts) -> tuple[str, ...]:
@@ -248,7 +299,8 @@ def _list_wheel_libcs(facts: Facts) -> Iterator[str]:
 
 def _get_library_version(facts: Facts, name: str) -> str | None:
     library: CudaLibraryFacts | None = getattr(facts.cuda, name, None)
-    if library is None:
+    # What is linked into TensorFlow's own wheel is installed with it, on any base.
+    if library is None or library.linkage == "static":
         return None
     return _accept_version(library.version)
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from envlock.images.candidate import NEAR, SAME, Candidate, Value, compare_versions
-from envlock.images.needs import BaseNeeds
+from envlock.images.needs import BaseNeeds, list_outside_libraries
 from envlock.images.reference import get_machine
+from envlock.runtime.compare import compare
 from envlock.runtime.comparison_rules import RULES
 from envlock.runtime.errors import ImageMismatch
 from envlock.runtime.policies import Policy
 from envlock.runtime.release import minor, parse_release
+from envlock.runtime.report import ERROR, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.runtime.compare import Side
 
 FACTS = {
     "python": ("python.version",),
@@ -25,6 +31,17 @@ FACTS = {
     "os": ("system.os", "system.os_version"),
 }
 """The facts that each part of a candidate determines; several are the words of its value."""
+
+
+NOT_IN_RUNTIME = ("cupti", "ptxas", "tensorrt")
+"""Parts of CUDA that NVIDIA's `runtime` images do not have; its `devel` images have the first two.
+
+Source: https://hub.docker.com/r/nvidia/cuda, and its Dockerfiles, which install `cuda-libraries` in
+`runtime`, and `cuda-command-line-tools` in `devel`.
+"""
+LEFT_BEHIND = "capture where the CUDA toolkit is not visible, or name an image that has it with `--base IMAGE`"
+NOT_FOUND = {"resolved_by": "not found", "file": None, "version": None, "wheel_version": None}
+"""What is collected of a library that is not there."""
 
 
 class CannotMatchError(ImageMismatch):
@@ -46,31 +63,89 @@ def find_mismatches(candidate: Candidate, needs: BaseNeeds) -> Iterator[str]:
     A value that is only expected in an image does not count.
     """
     policy = _load_policy(needs.policy, needs.overrides)
-    for subject, paths in FACTS.items():
-        held, locked = candidate.holds.get(subject, Value()), getattr(needs, subject)
-        if held.version is None or held.expected or locked is None:
+    locked, planned = predict_base(candidate, needs)
+    left_behind = {}
+    for name in list_left_behind(candidate, needs):
+        left_behind[f"cuda.{name}"] = needs.libraries[0]["cuda"][name]["file"]
+    for finding in compare(locked, planned, policy):
+        path = str(finding.where)
+        if finding.severity != ERROR:
             continue
-        if not _can_be_same(subject, locked, held):
-            yield from _compare_facts(paths, locked, held.version, policy)
-    machine = get_machine(needs.platform)
-    is_other_machine = needs.machine not in (None, machine)
-    if is_other_machine and not _is_accepted(policy, "system.machine", needs.machine, machine):
-        yield f"system.machine is {machine}, locked {needs.machine}"
+        library = path.rpartition(".")[0]
+        if library not in left_behind:
+            yield f"{path} is {show(finding.actual)}, locked {show(finding.expected)}"
+        elif left_behind[library]:
+            # One sentence for each library, instead of one for each property of its file.
+            yield f"{library} is absent, locked {left_behind[library]}"
+            left_behind[library] = ""
     yield from _find_other_build(candidate, needs, policy)
     for refusal in _explain_refused_wheels(candidate, needs):
         if not refusal.expected:
             yield refusal.sentence
 
 
-def _compare_facts(paths: tuple[str, ...], locked: str, live: str, policy: Policy) -> Iterator[str]:
-    """Yield each fact that a value determines and that the policy does not accept."""
-    if len(paths) == 1:
-        locked_words, live_words = [locked], [live]
-    else:
-        locked_words, live_words = locked.split(" "), live.split(" ")
-    for path, left, right in zip(paths, locked_words, live_words, strict=False):
-        if left != right and not _is_accepted(policy, path, left, right):
-            yield f"{path} is {right}, locked {left}"
+def predict_base(candidate: Candidate, needs: BaseNeeds) -> tuple[Side, Side]:
+    """Return the locked facts that a base image determines, and what they are in it.
+
+    They are compared by the function that judges the image once it is built. A value that is not
+    known, or only expected, is as locked.
+    """
+    libraries: dict[str, Any] = dict(needs.libraries[0].get("cuda") or {})
+    unavailable = {
+        path: reason for path, reason in needs.libraries[1].items() if path.startswith("cuda")
+    }
+    locked: dict[str, dict[str, Any]] = {"cuda": libraries.copy()}
+    planned: dict[str, dict[str, Any]] = {"cuda": libraries.copy()}
+    for subject, paths in FACTS.items():
+        held, wanted = candidate.holds.get(subject, Value()), getattr(needs, subject)
+        if held.version is None or held.expected:
+            continue
+        if wanted is not None and not _can_be_same(subject, wanted, held):
+            if len(paths) == 1:
+                words = [(paths[0], wanted, held.version)]
+            else:
+                words = list(zip(paths, wanted.split(" "), held.version.split(" "), strict=False))
+            for path, left, right in words:
+                _put(locked, path, left)
+                _put(planned, path, right)
+        elif wanted is None and _is_not_found(libraries, paths[0].split(".")[1]):
+            _put(planned, paths[0], held.version)
+            _put(planned, paths[0].replace("version", "file"), "/usr/local/cuda")
+    if needs.machine is not None:
+        _put(locked, "system.machine", needs.machine)
+        _put(planned, "system.machine", get_machine(needs.platform))
+    unknown = unavailable.copy()
+    for name in list_left_behind(candidate, needs):
+        planned["cuda"][name] = {"linkage": libraries[name].get("linkage"), **NOT_FOUND}
+        unknown.pop(f"cuda.{name}.version", None)
+    return (locked, unavailable), (planned, unknown)
+
+
+def _put(tree: dict[str, dict[str, Any]], path: str, value: object) -> None:
+    """Set the fact at a path of two or three steps; what the tree shares with others stays as it is."""
+    section, *steps, name = path.split(".")
+    node = tree.setdefault(section, {})
+    for step in steps:
+        node[step] = {**(node.get(step) or {})}
+        node = node[step]
+    node[name] = value
+
+
+def _is_not_found(libraries: Mapping[str, Any], name: str) -> bool:
+    library = libraries.get(name)
+    return isinstance(library, dict) and library.get("resolved_by") == "not found"
+
+
+def list_left_behind(candidate: Candidate, needs: BaseNeeds) -> list[str]:
+    """Return the locked CUDA libraries from outside of the environment that an image lacks."""
+    # Of an image that the tables do not have, nothing is known.
+    if "os" not in candidate.holds or candidate.route not in ("cuda", "wheels"):
+        return []
+    outside = list_outside_libraries(needs)
+    if candidate.route == "wheels":
+        return outside
+    is_runtime = "-runtime-" in (candidate.reference.tag or "")
+    return [name for name in outside if is_runtime and name in NOT_IN_RUNTIME]
 
 
 def _find_other_build(candidate: Candidate, needs: BaseNeeds, policy: Policy) -> Iterator[str]:
@@ -165,12 +240,16 @@ def check_base(best: Candidate, others: Sequence[Candidate], needs: BaseNeeds) -
         return
     under, facts = f"cannot match under policy {needs.policy}", "; ".join(best.mismatches)
     for other in others:
-        if other.able and other.exact and not other.mismatches:
+        # Without a TensorFlow in the lockfile, none is the exact one.
+        is_exact = other.exact or needs.tensorflow is None
+        if other.able and is_exact and not other.mismatches:
             raise CannotMatchError(
                 f"{under}: {facts} ({best.reference})",
                 hint=f"use {other.reference}, which can: `--base {other.reference}`",
             )
-    hint = "accept the facts with `envlock ignore`, or lock them less closely with another policy"
+    hint = "accept the facts with `envlock ignore`, or choose a less strict policy"
+    if list_left_behind(best, needs):
+        hint = LEFT_BEHIND
     if any(other.reference == best.reference for other in others):
         raise CannotMatchError(
             f"no known base image can match under policy {needs.policy}; "

@@ -73,6 +73,24 @@ class Reference:
         return replace(self, digest=digest)
 
 
+_LOCAL = ("localhost", "envlock-base")
+"""Registry and repository of images that only an engine has; the tag is the ID of the image."""
+
+
+def name_local_image(image_id: str) -> Reference:
+    """Return the name by which a builder finds an image of its own engine, from the image's ID.
+
+    No builder takes an ID in FROM everywhere, and a tag that somebody gave could move meanwhile.
+    """
+    digest = image_id.removeprefix("sha256:")
+    return Reference(*_LOCAL, tag=digest, digest=f"sha256:{digest}")
+
+
+def is_local(reference: Reference) -> bool:
+    """Return whether an image is one that no registry has, under the name that envlock gave it."""
+    return (reference.registry, reference.repository) == _LOCAL
+
+
 @dataclass(frozen=True)
 class Mirror:
     """A source and its replacement: a registry, or a registry and the beginning of its

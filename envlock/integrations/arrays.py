@@ -66,6 +66,9 @@ def write_records(path: Path, records: Records) -> None:
         with open(draft, "w", encoding="utf-8") as stream:
             json.dump(records, stream, indent=2, sort_keys=True, ensure_ascii=False)
             stream.write("\n")
+            # On the disk before it is renamed, so that a power cut leaves no empty file.
+            stream.flush()
+            os.fsync(stream.fileno())
         os.replace(draft, path)
     except BaseException:
         if os.path.exists(draft):

@@ -95,9 +95,7 @@ def render_html(report: envlock.Report) -> str:
             others.append(finding)
         else:
             deciding.append(finding)
-    colour = COLOURS["error"]
-    if report.match:
-        colour = MATCH_COLOUR
+    colour = MATCH_COLOUR if report.match else COLOURS["error"]
     lines = [f'<p><strong style="color: {colour}">{escape(report.headline)}</strong></p>']
     if deciding:
         lines += ["<table>", *_render_row("th", ["", "finding", "why", "what to do"])]

@@ -5,6 +5,8 @@ MLflow loads this module through its entry point. `log_lock()` adds the lockfile
 
 from __future__ import annotations
 
+import re
+
 import envlock
 from envlock.integrations.verdict import describe_environment
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Dict, Optional, Union
 
 FOLDER = "envlock"
+FOLDERS = re.compile(r"(?<![\w.])/(?:[^/\n]*/)+")
+"""The folders of an absolute path, in a message."""
 
 
 class LockContext:
@@ -36,7 +40,8 @@ class LockContext:
         try:
             found = describe_environment(path)
         except envlock.EnvlockError as error:
-            return {"envlock.error": str(error)}
+            # Without folders, which can have the name of a user: a tracker is read by many.
+            return {"envlock.error": FOLDERS.sub("", str(error))}
         return {f"envlock.{name}": value for name, value in found.items()}
 
 

@@ -57,9 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"envlock: {error}") from None
     # The processes of pytest-xdist get the present values of the options.
     config.option.envlock = lock
-    verdict = "not verified (ENVLOCK_MODE=off)"
-    if report is not None:
-        verdict = report.headline
+    verdict = report.headline if report is not None else "not verified (ENVLOCK_MODE=off)"
     config.stash[VERDICT] = verdict
 
 

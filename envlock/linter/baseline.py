@@ -1,11 +1,12 @@
 """A baseline: what was found in old code, so that only new findings are reported. Pure.
 
-A finding is known by its file, its rule and the text of its line, and by how often they occur
-together: code that moves up or down stays known, and a line that is changed is looked at again.
+A finding is known by its file, its rule and the text of its line, and by the number of its places:
+code that moves up or down stays known; a line that is changed, and one place more, is looked at again.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Finding
 
 VERSION = 1
+MORE = re.compile(r", and (\d+) more\b")
 Key = tuple[str, str, str]
 """File, rule, and the text of the line."""
 
@@ -30,7 +32,9 @@ class Judged:
 
 def make_baseline(findings: Iterable[Finding]) -> dict[str, object]:
     """Return the baseline of some findings as JSON values, sorted, so that its changes can be read."""
-    counts = Counter(map(_get_key, findings))
+    counts = Counter[Key]()
+    for finding in findings:
+        counts[_get_key(finding)] += _count_places(finding)
     rows: list[dict[str, object]] = []
     for (file, rule, text), number in sorted(counts.items()):
         rows.append({"file": file, "rule": rule, "text": text, "count": number})
@@ -38,7 +42,7 @@ def make_baseline(findings: Iterable[Finding]) -> dict[str, object]:
 
 
 def parse_baseline(document: object) -> dict[Key, int]:
-    """Return how many findings of each kind a baseline holds.
+    """Return how many places of each kind a baseline holds.
 
     Raises:
         UsageError: it is not a baseline, or one of another version.
@@ -58,7 +62,7 @@ def filter_known(
     known: Mapping[Key, int],
     is_examined: Callable[[str, str], bool] = lambda _file, _rule: True,
 ) -> Judged:
-    """Return the findings that a baseline does not hold; of equal ones the last are new.
+    """Return the findings that a baseline does not hold, or with fewer places.
 
     Args:
         findings: what was found.
@@ -71,12 +75,11 @@ def filter_known(
         key = _get_key(finding)
         joined = _join_key(key)
         # Each row of the baseline is used up once, so that a second finding of its kind is new.
-        if left[key] > 0:
-            left[key] -= 1
-        elif left[joined] > 0:
-            left[joined] -= 1
-        else:
+        places = _count_places(finding)
+        known_as = key if left[key] else joined
+        if left[known_as] < places:
             new.append(finding)
+        left[known_as] = max(left[known_as] - places, 0)
     found = {_get_key(finding) for finding in findings}
     gone = 0
     for key, number in left.items():
@@ -91,6 +94,11 @@ def _join_key(key: Key) -> Key:
     if rule == UNSWITCHED:
         rule = UNSEEDED
     return file, rule, text
+
+
+def _count_places(finding: Finding) -> int:
+    more = MORE.search(finding.message)
+    return 1 + int(more[1]) if more else 1
 
 
 def _get_key(finding: Finding) -> Key:

@@ -16,7 +16,7 @@ CALLS = ("os.environ.setdefault", "os.environ.update", "os.putenv")
 class Setting:
     """A variable set by code; `value` is the text it gets, `...` where that is computed."""
 
-    node: ast.AST
+    node: ast.stmt | ast.expr
     name: str
     value: object
 
@@ -60,13 +60,13 @@ def _read_update(call: ast.Call) -> Iterator[Setting]:
             yield Setting(call, keyword.arg, read_literal(keyword.value))
 
 
-def _read_dict(node: ast.AST, literal: ast.Dict) -> Iterator[Setting]:
+def _read_dict(node: ast.stmt | ast.expr, literal: ast.Dict) -> Iterator[Setting]:
     for key, value in zip(literal.keys, literal.values, strict=True):
         if key is not None:  # it is None for `**more`
             yield from _read_setting(node, key, value)
 
 
-def _read_setting(node: ast.AST, key: ast.AST, value: ast.AST) -> Iterator[Setting]:
+def _read_setting(node: ast.stmt | ast.expr, key: ast.AST, value: ast.AST) -> Iterator[Setting]:
     name = read_literal(key)
     if isinstance(name, str):
         yield Setting(node, name, read_literal(value))

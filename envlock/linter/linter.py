@@ -4,6 +4,7 @@ is never run.
 
 from __future__ import annotations
 
+import ast
 import gc
 import io
 import re
@@ -14,23 +15,23 @@ from dataclasses import dataclass, field, replace
 
 from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
 from envlock.data.specifiers import matches_version
+from envlock.linter.cures import fit_version
+from envlock.linter.facts import Facts
 from envlock.linter.files import Unreadable, matches, read
-from envlock.linter.interpreter.programs import Programs, run
-from envlock.linter.interpreter.reported_chances import Findings
-from envlock.linter.module import Hit, Module
-from envlock.linter.notebooks import Cells
-from envlock.linter.project_parts import PARTS, Parts
+from envlock.linter.findings import Found
+from envlock.linter.module import Module
+from envlock.linter.project import PARTS, File, Project
 from envlock.linter.rules import (
     BAD_IGNORE,
-    DIRECT,
     UNREADABLE,
     UNSEEDED,
     UNSWITCHED,
     UNUSED_IGNORE,
+    find_all,
 )
 from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
-from envlock.runtime.report import Finding
+from envlock.runtime.report import Finding, Severity
 
 TEXT_LIMIT = 200  # characters of a line that a report shows: a generated file can be one line
 
@@ -84,66 +85,22 @@ def check(modules: Sequence[Module], settings: Settings) -> Iterator[Finding]:
         UsageError: a rule that is selected or ignored does not exist.
     """
     active = list_active_rules(settings)
-    programs = run(modules, settings.tensorflow, switched=settings.switched_on)
-    for module, hits in zip(modules, _collect_hits(programs, settings, active), strict=True):
-        aside = _list_ignored(module.path, settings)
-        kept = [hit for hit in hits if not hit[0].startswith(aside)]
-        for finding in judge(module, kept, [rule for rule in active if not rule.startswith(aside)]):
-            if module.cells is None:
-                yield finding
-            else:
-                yield _place_in_cell(finding, module.cells)
-
-
-def _collect_hits(
-    programs: Programs, settings: Settings, active: Sequence[str]
-) -> list[list[tuple[str, Hit]]]:
-    """Return for each file what the active rules find in it, directly and by running its programs."""
-    found: list[list[tuple[str, Hit]]] = []
-    parts = Parts(programs, settings.installed)
-    for source in programs.sources.all:
-        switched = settings.switched_on or programs.is_switched(source)
-        direct: list[tuple[str, Hit]] = []
-        for rule in active:
-            if rule not in DIRECT:
-                continue
-            hits_of_rule = DIRECT[rule](source.module, settings.tensorflow)
-            direct += [
-                (rule, hit) for hit in hits_of_rule if not (switched and hit.unless_switched)
-            ]
-        found.append(direct)
-    for source, rule, hit in Findings(programs, parts.find_part):
-        if rule in active:
-            found[source.index].append((rule, hit))
-    for source, hits in zip(programs.sources.all, found, strict=True):
-        for at, (rule, hit) in enumerate(hits):
-            hits[at] = rule, replace(hit, part=parts.find_part(source, hit.node) or hit.part)
-    return found
+    project = Project(modules, settings.installed)
+    by_file: dict[File, list[Found]] = {file: [] for file in project.files}
+    for found in find_all(Facts(project), settings.tensorflow, switched_on=settings.switched_on):
+        if found.rule in active:
+            by_file[found.file].append(found)
+    for file, mine in by_file.items():
+        aside = _list_ignored(file.path, settings)
+        kept = [each for each in mine if not each.rule.startswith(aside)]
+        rules = [rule for rule in active if not rule.startswith(aside)]
+        yield from judge(file.module, kept, rules, settings.tensorflow)
 
 
 def _get_place(finding: Finding) -> tuple[int, str, int, int, str, str]:
     where = finding.where
     part = PARTS.index(where.part)
     return part, where.file, where.line, where.column, finding.rule, finding.message
-
-
-def _place_in_cell(finding: Finding, cells: Cells) -> Finding:
-    """Return a finding in a notebook with the line in its cell, and the cell in the message."""
-    where = finding.where
-    cell, line = cells.place(where.line)
-    place = Where(
-        file=where.file,
-        line=line,
-        column=where.column,
-        end_line=line + max(where.end_line - where.line, 0),
-        end_column=where.end_column,
-        text=where.text,
-        part=where.part,
-    )
-    message = f"cell {cell}: {finding.message}"
-    return Finding(
-        finding.rule, finding.severity, place, message, finding.why, finding.fix, finding.source
-    )
 
 
 @contextmanager
@@ -162,44 +119,34 @@ def _no_collection() -> Iterator[None]:
 
 
 def judge(
-    module: Module, hits: Sequence[tuple[str, Hit]], active: Sequence[str]
+    module: Module, found: Sequence[Found], active: Sequence[str], tensorflow: str
 ) -> Iterator[Finding]:
     """Yield the findings of a file, without what its comments ignore."""
     comments = parse_ignores(module.text, load_lint_rules())
-    found: dict[tuple[str, int, str], Finding] = {}
-    for rule, hit in hits:
-        finding = _make_finding(module, load_lint_rules()[rule], hit)
-        # Two calls on one line with the same message read as one finding that stands there twice.
-        key = rule, finding.where.line, finding.message
-        if key not in found and not _is_ignored(finding, comments):
-            found[key] = finding
-    yield from _join_trainings(list(found.values()))
+    # Two calls on one line with the same message read as one finding that stands there twice.
+    once: dict[tuple[str, int, str], Found] = {}
+    for each in found:
+        once.setdefault((each.rule, each.line, each.message), each)
+    kept = [each for each in once.values() if not _is_ignored(each, comments)]
+    for each in _join_trainings(kept):
+        yield _make_finding(module, each, tensorflow)
     # Last, as it takes the judged findings to know which comments have ignored something.
     yield from _judge_comments(module.path, comments, active)
 
 
-def _join_trainings(findings: Sequence[Finding]) -> Iterator[Finding]:
+def _join_trainings(found: Sequence[Found]) -> Iterator[Found]:
     """Yield findings, one of a line at which a training starts with neither a seed nor the switch."""
-    unseeded = {each.where.line for each in findings if each.rule == UNSEEDED}
-    switches = {each.where.line: each for each in findings if each.rule == UNSWITCHED}
-    for finding in findings:
-        switch = switches.get(finding.where.line)
-        if finding is switch and finding.where.line in unseeded:
-            continue
-        if finding.rule == UNSEEDED and switch is not None:
-            message = f"{finding.message}, and nothing turns op determinism on"
-            fix = f"{finding.fix} {switch.fix}"
-            yield Finding(
-                finding.rule,
-                finding.severity,
-                finding.where,
-                message,
-                finding.why,
-                fix,
-                finding.source,
-            )
-        else:
-            yield finding
+    unseeded = {each.line for each in found if each.rule == UNSEEDED}
+    switches = {each.line: each for each in found if each.rule == UNSWITCHED}
+    for each in found:
+        switch = switches.get(each.line)
+        if each.rule == UNSEEDED and switch is not None:
+            others = MORE_OF_SWITCH.search(switch.message)
+            more = others[0] if others and others[0] not in each.message else ""
+            message = f"{each.message}, and nothing turns op determinism on{more}"
+            yield replace(each, message=message, fix=f"{each.fix} {switch.fix}")
+        elif each is not switch or each.line not in unseeded:
+            yield each
 
 
 def list_active_rules(settings: Settings) -> tuple[str, ...]:
@@ -234,41 +181,61 @@ def _list_ignored(path: str, settings: Settings) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:
+def _is_ignored(found: Found, comments: Sequence[Ignore]) -> bool:
     ignored = False
+    end = getattr(found.node, "end_lineno", None) or found.line
     # Not only up to the first comment that fits: each of them has had something to ignore.
     for comment in comments:
-        inside = any(
-            finding.where.line <= line <= finding.where.end_line for line in comment.covers
-        )
-        if comment.problem is None and finding.rule in comment.rules and inside:
-            comment.used.add(finding.rule)
+        inside = any(found.line <= line <= end for line in comment.covers)
+        if comment.problem is None and found.rule in comment.rules and inside:
+            comment.used.add(found.rule)
             ignored = True
     return ignored
 
 
-def _make_finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
-    line = getattr(hit.node, "lineno", 1)
-    source = find_reference(hit.source or rule.source)
-    end = getattr(hit.node, "end_lineno", None) or line
+def _make_finding(module: Module, found: Found, tensorflow: str) -> Finding:
+    """Return what is shown: places as readers count them, and a remedy that the version has."""
+    row = load_lint_rules()[found.rule]
+    line, message = found.line, found.message
+    end = getattr(found.node, "end_lineno", None) or line
+    shift = 0
+    if module.cells is not None:
+        cell, line_of_cell = module.cells.place(line)
+        shift, message = line - line_of_cell, f"cell {cell}: {message}"
     where = Where(
         file=module.path,
-        line=line,
-        column=_count_column(module, line, getattr(hit.node, "col_offset", 0)),
-        end_line=end,
-        end_column=_count_column(module, end, getattr(hit.node, "end_col_offset", None) or 0),
+        line=line - shift,
+        column=_find_column(module, line, found.node),
+        end_line=max(end, line) - shift,
+        end_column=_count_column(module, end, getattr(found.node, "end_col_offset", None) or 0),
         text=module.get_line(line).strip()[:TEXT_LIMIT],
-        part=hit.part,
+        part=found.part,
     )
+    fix = fit_version(found.fix or row.fix, tensorflow)
+    return _fill(row, where, message, found.severity, fix)
+
+
+def _fill(
+    row: LintRule, where: Where, message: str, severity: Severity | None = None, fix: str = ""
+) -> Finding:
     return Finding(
-        rule.id,
-        hit.severity or rule.severity,
+        row.id,
+        severity or row.severity,
         where,
-        hit.message,
-        rule.why,
-        hit.fix or rule.fix,
-        source,
+        message=message,
+        why=row.why,
+        fix=fix or row.fix,
+        source=find_reference(row.source),
     )
+
+
+def _find_column(module: Module, line: int, node: ast.AST) -> int:
+    """Return the column of a place, or that of the name of a call in a chain of several lines."""
+    offset = getattr(node, "col_offset", 0)
+    if getattr(node, "lineno", line) == line:
+        return _count_column(module, line, offset)
+    text = module.get_line(line)
+    return len(text) - len(text.lstrip(" .")) + 1
 
 
 def _count_column(module: Module, line: int, offset: int) -> int:
@@ -298,10 +265,11 @@ def _judge_comments(
 
 def _make_file_finding(path: str, rule: str, message: str, line: int, column: int) -> Finding:
     """Return a finding about a comment, or about a file that cannot be read."""
-    row = load_lint_rules()[rule]
     where = Where(file=path, line=line, column=column, end_line=line, end_column=column)
-    return Finding(rule, row.severity, where, message, row.why, row.fix, find_reference(row.source))
+    return _fill(load_lint_rules()[rule], where, message)
 
+
+MORE_OF_SWITCH = re.compile(r", and \d+ more \([^)]*\)")
 
 MARK = re.compile(r"#\s*envlock:\s*ignore\b\s*(?:\[([^\]]*)\])?\s*(.*)$")
 """A comment such as `# envlock: ignore[ENV303, ENV304] only their sizes count`: rules, and a

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 from envlock.linter.names import LIBRARIES, canonical, name_starred
 from envlock.linter.notebooks import Cells
+from envlock.runtime.report import Severity
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -52,8 +54,6 @@ class Module:
         self.tree = tree
         self.starred: list[Module] = []
         self._resolved: dict[tuple[str, int], str | None] = {}
-        # How many nodes of each type that is asked for stand before a function and at its end.
-        self._spans: dict[ast.AST, list[int]] = {}
 
     @cached_property
     def lines(self) -> list[str]:
@@ -73,7 +73,6 @@ class Module:
         """
         found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in _FIELDS}
         rows = {kind: (found[kind].append, fields) for kind, fields in _FIELDS.items()}
-        asked = [found[kind] for kind in _ASKED_OF_FUNCTIONS]
         stack: list[ast.AST] = [self.tree]
         # All nodes of all files go through this loop, so that its methods are looked up once.
         take, put = stack.pop, stack.append
@@ -81,14 +80,9 @@ class Module:
             node = take()
             row = rows.get(type(node))
             if row is None:  # a constant, or a word
-                if type(node) is _End:
-                    self._spans[node.function] += [len(nodes) for nodes in asked]
                 continue
             keep, fields = row
             keep(node)
-            if type(node) in _FUNCTIONS:
-                self._spans[node] = [len(nodes) for nodes in asked]
-                put(_End(node))
             # What is put last is taken first: lists from their end, as the fields are.
             for name in fields:
                 value = getattr(node, name, None)
@@ -103,13 +97,24 @@ class Module:
         return self._by_type.get(kind, [])  # type: ignore[return-value]
 
     def list_nodes_in(self, function: Function, kind: type[Node]) -> list[Node]:
-        """Return the nodes of one type in a function: ifs, comparisons, names or attributes."""
-        nodes = self.list_nodes(kind)
-        at = _ASKED_OF_FUNCTIONS.index(kind)
-        span = self._spans.get(function)
-        if span is None:  # made by the interpreter, for what a decorator of a library returns
-            return []
-        return nodes[span[at] : span[at + len(_ASKED_OF_FUNCTIONS)]]
+        """Return the names or attributes in the lines of a function."""
+        nodes, lines = self._by_line[kind]
+        return nodes[
+            bisect_left(lines, function.lineno) : bisect_right(lines, function.end_lineno or 0)
+        ]
+
+    @cached_property
+    def _by_line(self) -> dict[type[ast.AST], tuple[list[Any], list[int]]]:
+        found: dict[type[ast.AST], tuple[list[Any], list[int]]] = {}
+        for kind in (ast.Name, ast.Attribute):
+            nodes = sorted(self.list_nodes(kind), key=_get_line)
+            found[kind] = nodes, [each.lineno for each in nodes]
+        return found
+
+    def list_imports(self) -> list[ast.Import | ast.ImportFrom]:
+        """Return what imports something, in the order of the text."""
+        every: list[ast.Import | ast.ImportFrom] = [*self.list_nodes(ast.Import)]
+        return sorted([*every, *self.list_nodes(ast.ImportFrom)], key=_get_line)
 
     @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
@@ -128,6 +133,13 @@ class Module:
     def get_parent(self, node: ast.AST) -> ast.AST | None:
         """Return the node around this one."""
         return self._parents.get(node)
+
+    def find_statement(self, node: ast.AST) -> ast.stmt | None:
+        """Return the statement around an expression."""
+        around = self.get_parent(node)
+        while around is not None and not isinstance(around, ast.stmt):
+            around = self.get_parent(around)
+        return around
 
     def find_function_around(self, node: ast.AST) -> Function | None:
         """Return the innermost function or lambda that this code is in; None at module level."""
@@ -288,20 +300,32 @@ class Module:
                 yield call
 
     @cached_property
-    def read_names(self) -> frozenset[str]:
-        """The names that are read."""
-        names = self.list_nodes(ast.Name)
-        return frozenset([each.id for each in names if type(each.ctx) is ast.Load])
+    def origins(self) -> dict[str, str]:
+        """Where each name that is imported from a module comes from, as it is written."""
+        found: dict[str, str] = {}
+        for each in self.list_nodes(ast.ImportFrom):
+            for alias in each.names:
+                found[alias.asname or alias.name] = _join(_get_origin(each), alias.name)
+        return found
 
     @cached_property
-    def passed_names(self) -> frozenset[str]:
-        """The names that are read for more than to call what they stand for."""
-        called = {each.func for each in self.list_nodes(ast.Call)}
-        found: set[str] = set()
-        for name in self.list_nodes(ast.Name):
-            if isinstance(name.ctx, ast.Load) and name not in called:
-                found.add(name.id)
+    def foreign_names(self) -> frozenset[str]:
+        """The names under which the file has a library that the rules know."""
+        found = set()
+        for name, meanings in self._meanings.items():
+            if all(each.partition(".")[0] in LIBRARIES for each in meanings):
+                found.add(name)
         return frozenset(found)
+
+    @property
+    def imported_names(self) -> Collection[str]:
+        """The names that imports give."""
+        return self._meanings.keys()
+
+    @cached_property
+    def own_names(self) -> frozenset[str]:
+        """The names that the file gives to something of its own, other than by imports."""
+        return frozenset(self._bound)
 
     @cached_property
     def quoted_words(self) -> frozenset[str]:
@@ -312,18 +336,6 @@ class Module:
     def attributes(self) -> frozenset[str]:
         """The names of all attributes that stand in the text."""
         return frozenset([each.attr for each in self.list_nodes(ast.Attribute)])
-
-    @cached_property
-    def own_attributes(self) -> frozenset[str]:
-        """The names of the attributes that can be the project's own: not those of a library that
-        the rules know, such as `tf.nn.conv1d`.
-        """
-        found: set[str] = set()
-        for each in self.list_nodes(ast.Attribute):
-            name = self.resolve_name(each)
-            if name is None or name.partition(".")[0] not in LIBRARIES:
-                found.add(each.attr)
-        return frozenset(found)
 
     @cached_property
     def packages(self) -> frozenset[str]:
@@ -372,16 +384,7 @@ def _list_fields() -> dict[type[ast.AST], tuple[str, ...]]:
 
 
 _FIELDS = _list_fields()
-_FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
-_ASKED_OF_FUNCTIONS = [ast.If, ast.IfExp, ast.Compare, ast.Name, ast.Attribute]
-
-
-class _End(ast.AST):
-    """Marks the end of the nodes of a function."""
-
-    def __init__(self, function: ast.AST) -> None:
-        super().__init__()
-        self.function = function
+_get_line = attrgetter("lineno")
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
@@ -402,6 +405,13 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                 stack += value
             elif value is not None:
                 stack.append(value)
+
+
+def get_last_word(node: ast.AST) -> str:
+    """Return the last word of a name, or an empty text."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def read_literal(node: ast.AST | None) -> object:
@@ -425,23 +435,15 @@ UNSURE = "unsure"
 """The part of findings that depend on values that are not known."""
 
 
-@dataclass(frozen=True)
-class Hit:
-    """What a rule found at a node.
+class Hit(NamedTuple):
+    """What a rule finds in the text of one file; severity and fix are the rule's own where they are None.
 
     Attributes:
-        node: the place.
-        message: what was found.
-        severity, fix, source: the rule's own where they are None.
         unless_switched: whether it holds only where nothing turns op determinism on.
-        part: the part of the project that the place lies in, which is known after all programs have
-            run; until then `unsure`, where what it says depends on values that are not known.
     """
 
     node: ast.AST
     message: str
-    severity: str | None = None
+    severity: Severity | None = None
     fix: str | None = None
-    source: str | None = None
     unless_switched: bool = False
-    part: str = ""

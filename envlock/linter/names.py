@@ -4,6 +4,7 @@ lint_names.toml.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -24,26 +25,31 @@ def canonical(dotted: str) -> str:
     words = dotted.split(".")
     if words[0] in ("tensorflow", "tf"):
         words[0] = "tf"
-        while words[1:3] in (["compat", "v1"], ["compat", "v2"]):
-            del words[1:3]
-        inner = words[1:3]
-        if inner == ["python", "keras"]:
-            del words[:2]
-        # `tensorflow.python.ops.math_ops.add_n` is `tf.add_n`: without the file.
-        elif inner in (["python", "ops"], ["python", "framework"]):
-            if words[3:4] in (["rnn_cell"], ["rnn_cell_impl"]):  # a module in TensorFlow, too
-                words[1:4] = ["nn", "rnn_cell"]
-            else:
-                del words[1:4]
-        elif words[1:2] == ["keras"]:
-            del words[0]
-        elif words[1:4] == ["contrib", "rnn", "core_rnn_cell"]:  # TensorFlow 1.0 and 1.1
-            del words[3]
+        _shorten_tensorflow(words)
     elif words[0] == "tf_keras":
         words[0] = "keras"
     if words[0] == "keras":
         _shorten(words)
     return ".".join(words)
+
+
+def _shorten_tensorflow(words: list[str]) -> None:
+    """Take out of a name of TensorFlow the files and packages that it is passed on by."""
+    while words[1:3] in (["compat", "v1"], ["compat", "v2"]):
+        del words[1:3]
+    inner = words[1:3]
+    if inner == ["python", "keras"]:
+        del words[:2]
+    elif inner == ["python", "platform"] and words[3:4] == ["gfile"]:
+        del words[1:3]
+    # `tensorflow.python.ops.math_ops.add_n` is `tf.add_n`: without the file.
+    elif inner in (["python", "ops"], ["python", "framework"]):
+        is_module = words[3:4] in (["rnn_cell"], ["rnn_cell_impl"])  # in TensorFlow, too
+        words[1:4] = ["nn", "rnn_cell"] if is_module else []
+    elif words[1:2] == ["keras"]:
+        del words[0]
+    elif words[1:4] == ["contrib", "rnn", "core_rnn_cell"]:  # TensorFlow 1.0 and 1.1
+        del words[3]
 
 
 def _shorten(words: list[str]) -> None:
@@ -59,97 +65,100 @@ _GROUPS = load_lint_names()
 
 
 def _names(group: str) -> frozenset[str]:
-    return frozenset(_GROUPS[group].names)
+    return frozenset(_GROUPS[group].list_names())
 
 
 def _values(group: str) -> dict[str, Any]:
-    return dict(_GROUPS[group].values)
+    return _GROUPS[group].get_values()
 
 
-def _list_libraries() -> frozenset[str]:
-    """Return the packages of all names with a dot; the others are methods, keywords and words."""
-    found = {"tensorflow", "tf_keras"}
-    for group in _GROUPS.values():
-        for name in (*group.names, *group.values):
-            if "." in name:
-                found.add(name.partition(".")[0])
-    return frozenset(found)
+def _list_words(names: Collection[str]) -> frozenset[str]:
+    """Return the last words of names, by which a call is worth a look."""
+    return frozenset(name.rpartition(".")[2] for name in names)
 
 
-def _list_samplers() -> dict[str, int | None]:
-    """Return the position of the seed of what samples, None where it has only a name.
-
-    In the table that is -1, as TOML has no null.
-    """
-    found: dict[str, int | None] = {}
-    for name, at in _values("samplers").items():
-        found[name] = None if at < 0 else at
-    return found
-
-
-LIBRARIES = _list_libraries()
-"""The packages of which the rules know a name."""
-DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
-"""Packages of programs for which the order of data matters."""
 SWITCH = "tf.config.experimental.enable_op_determinism"
-SEEDS: dict[str, tuple[str, ...]] = {
-    name: tuple(seeded) for name, seeded in _values("seeds").items()
-}
-OLD_PATCHES = tuple(sorted(_names("old_patches")))
-SETTERS = _names("setters") | {SWITCH, *SEEDS, *OLD_PATCHES}
-"""Functions that do something only when they are called."""
-TRAINING_METHODS = _names("training_methods")
-RANDOM_OPS = _names("random_operations")
-OWN_ENTROPY: dict[str, str] = _values("own_entropy")
-NEED_OP_SEED: dict[str, int] = _values("need_own_seed")
-RANDOM_LAYERS = _names("random_layers")
-TEST_CASES = _names("test_cases")
-OWN_GENERATORS: dict[str, str] = {
-    **_values("own_generators"),
-    **_values("own_generators_of_optuna"),
-}
-NUMPY_OWN = _names("numpy_generators")
-NUMPY_NOT_DRAWN = _names("numpy_not_drawn")
+SEEDS: dict[str, list[str]] = _values("seeds")
+"""The generators that each function seeds: `tf`, `numpy`, `python`, or `keras` whatever the version."""
 NUMPY_USERS: dict[str, str] = _values("numpy_users")
-NUMPY_RESEEDERS: dict[str, str] = _values("numpy_reseeders")
-PYTHON_DRAWS = _names("python_draws")
-CLOCKS = _names("clocks")
-CLOCKED_SAVES: dict[str, str] = _values("clocked_saves")
-LISTINGS = _names("listings")
-LISTING_METHODS = _names("listing_methods")
-PYTHON_FUNCTIONS: dict[str, int] = _values("python_functions")
-DATASETS = _names("datasets")
-SORTERS = _names("sorters")
-KEEPERS = _names("keepers")
-ARRIVALS = _names("arrivals") | _names("unordered_maps")
-ARRIVAL_METHODS = _names("arrival_methods")
-QUEUES = _names("queues")
-GENERATORS = _names("generators")
-GENERATOR_METHODS = _names("generator_methods")
-RANDOM_WEIGHTS = _names("random_weights")
-DISTRIBUTIONS = tuple(sorted(_names("distributions")))
-RECORDS = tuple(sorted(_names("records")))
-STEP_MAKERS = _names("step_makers")
-ASSIGNING_FUNCTIONS = _names("assigning_functions")
-STARRED: dict[str, str] = _values("starred")
-SAMPLERS = _list_samplers()
+OWN_GENERATORS: dict[str, str] = _values("own_generators")
+NEED_OP_SEED: dict[str, int] = _values("need_own_seed")
+SAMPLERS: dict[str, int] = _values("samplers")
 THREADED_QUEUES: dict[str, int] = _values("threaded_queues")
-NUMPY_METHODS: dict[str, list[str]] = _values("numpy_methods")
-ENVIRONMENTS = _names("environments")
-STARTS_NOTHING = tuple(sorted(_names("starts_nothing")))
-TENSORFLOW_1 = _names("of_sessions")
-UNSHARED_RESULTS = _names("unshared_results")
-SPARSE_OPTIMIZERS: dict[str, list[str]] = _values("sparse_optimizers")
-LEGACY_KERAS = _names("legacy_keras")
+CLOCKED_SAVES: dict[str, str] = _values("clocked_saves")
 GONE_MODULES: dict[str, str] = _values("gone_modules")
-SHOWERS = tuple(sorted(_names("showers")))
+STARRED: dict[str, str] = _values("starred")
+NUMPY_NOT_DRAWN = _names("numpy_not_drawn")
+NUMPY_DRAWS = _names("numpy_draws")
+CLOCKS = _names("clocks")
+TEST_CASES = _names("test_cases")
+TENSORFLOW_1 = _names("of_sessions")
+FRAMEWORK_METHODS = _names("framework_methods")
+TRAINING_METHODS = _names("training_methods")
+LISTING_METHODS = _names("listing_methods")
+ARRIVAL_METHODS = _names("arrival_methods")
 SHOWING_METHODS = _names("showing_methods")
-FILLING_METHODS = _names("filling_methods")
-ASKING_METHODS = _names("asking_methods")
-PICKS = _names("picks")
-PURE = tuple(sorted(_names("pure")))
-NAMING_KEYWORDS = _names("naming_keywords")
-UNORDERED_FUNCTIONS = _names("unordered_functions")
-UNORDERED_KEYWORDS = _names("unordered_keywords")
-DATASET_METHODS = _names("dataset_methods")
-WEIGHTLESS = tuple(sorted(_names("weightless")))
+FIT_WORDS = _names("fit_words")
+FOREIGN = _names("foreign")
+DISTRIBUTIONS = tuple(_names("distributions"))
+SHOWERS = tuple(_names("showers"))
+STARTS_NOTHING = tuple(_names("starts_nothing"))
+WEIGHTLESS = tuple(_names("weightless"))
+OLD_PATCHES = tuple(sorted(_names("switches") - {SWITCH}))
+SETTERS = _names("switches") | _names("seeds")
+"""Functions that do something only when they are called."""
+VARIABLES = frozenset({"tf.contrib.framework.model_variable", "tf.get_variable"})
+"""What makes a variable by an initializer of its own where it is given none."""
+DATA = frozenset(
+    {"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax", "tensorflow_datasets"}
+)
+"""Packages of programs for which the order of data matters."""
+
+_EFFECTS: dict[str, str] = {
+    name: effect
+    # Of a name in two groups the later one counts.
+    for effect in (
+        *("workers", "step_makers", "noisy_on_gpu", "clocks", "clocked_saves", "threaded_queues"),
+        *("arrivals", "listings", "environments", "random_layers", "random_weights"),
+        *("random_operations", "samplers", "need_own_seed", "own_entropy", "own_generators"),
+        *("numpy_users", "generators", "python_draws", "switches", "seeds"),
+    )
+    for name in _names(effect)
+}
+LIBRARIES = frozenset(
+    {"tensorflow", "tf_keras"}
+    | {
+        name.partition(".")[0]
+        for row in _GROUPS.values()
+        for name in row.list_names()
+        if name.find(".") > 0
+    }
+)
+"""The packages of which the rules know a name; names without a dot are methods, keywords and words."""
+DRAWN_WORDS = NUMPY_DRAWS | _list_words(
+    _names("random_weights") | _names("random_operations") | _names("python_draws")
+)
+WORDS = _list_words(
+    _EFFECTS.keys()
+    | NUMPY_DRAWS
+    | TRAINING_METHODS
+    | ARRIVAL_METHODS
+    | LISTING_METHODS
+    | _names("keras_words")
+    | _names("read_methods")
+)
+
+
+@lru_cache(maxsize=2**14)
+def find_effect(name: str) -> str:
+    """Return the effect of a library's function, or an empty text."""
+    if name in _EFFECTS:
+        return _EFFECTS[name]
+    head, _, last = name.rpartition(".")
+    if head == "numpy.random" and last not in NUMPY_NOT_DRAWN and last.islower():
+        return "numpy_draws"
+    if name.startswith(DISTRIBUTIONS):
+        return "distributions"
+    if last == "map_and_batch":
+        return "parallel_maps"
+    return "keras" if name.startswith("keras.") else ""

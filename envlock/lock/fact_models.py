@@ -46,17 +46,19 @@ class Strict(BaseModel):
 class StartupFacts(Strict):
     """The code that runs before the program, as digests: `.pth` files by name.
 
-    `known` are files that are known to change no result.
+    `known` are files that are known to change no result, `modules` what this code imports and no
+    installed package has.
     """
 
     known: list[Text] | None = None
+    modules: dict[StartupName, Digest] | None = None
     pth: dict[StartupName, Digest] | None = None
     sitecustomize: Digest | None = None
     usercustomize: Digest | None = None
 
 
 class PythonFacts(Strict):
-    """The interpreter."""
+    """The interpreter, and what it does in this process: `hash` of a text, null where it is random."""
 
     implementation: Word | None = None
     version: Version | None = None
@@ -64,6 +66,13 @@ class PythonFacts(Strict):
     compiler: Text | None = None
     prefix_kind: Literal["venv", "conda", "system"] | None = None
     startup: StartupFacts | None = None
+    shadows: dict[StartupName, Digest] | None = None
+    optimize: Count | None = None
+    hash: int | None = None
+    rounding: Literal["nearest", "upward", "downward", "toward-zero"] | None = None
+    denormals: Literal["kept", "flushed"] | None = None
+    time_zone: Text | None = None
+    text_encoding: Text | None = None
 
 
 class OriginFacts(Strict):
@@ -78,12 +87,16 @@ class OriginFacts(Strict):
 
 
 class PackageFacts(Strict):
-    """One installed distribution."""
+    """One installed distribution.
+
+    `source` is the digest of what it consists of, if it came from a folder or file of this machine.
+    """
 
     version: Version | None = None
     wheel_tags: list[WheelTag] | None = None
     installer: Text | None = None
     origin: OriginFacts | None = None
+    source: Digest | None = None
 
 
 class TensorflowFacts(Strict):
@@ -97,6 +110,7 @@ class TensorflowFacts(Strict):
     built_with_cudnn: Version | None = None
     compute_capabilities: list[Word] | None = None
     compiled_against_cudnn: Version | None = None
+    plugins: list[Text] | None = None
 
 
 class CudaLibraryFacts(Strict):
@@ -260,16 +274,11 @@ class TorchFacts(Strict):
 
 
 class KerasFacts(Strict):
-    """Keras 3 (`version`), Keras 2 (`legacy_version`, from tf-keras) and their configuration.
-
-    `jax` or `torch` is present if Keras computes with it.
-    """
+    """Keras 3 (`version`), Keras 2 (`legacy_version`, from tf-keras) and their configuration."""
 
     version: Version | None = None
     legacy_version: Version | None = None
     config: KerasConfig | None = None
-    jax: JaxFacts | None = None
-    torch: TorchFacts | None = None
 
 
 class BlasFacts(Strict):
@@ -315,6 +324,28 @@ class SystemFacts(Strict):
     container: list[Text] | None = None
 
 
+class LoadedFacts(Strict):
+    """What one process had loaded after its imports, where no RECORD explains it: of Python itself by
+    name, libraries by role, and the files that nothing explains.
+    """
+
+    imports: list[Word] | None = None
+    interpreter: dict[StartupName, Text] | None = None
+    standard: dict[StartupName, Text] | None = None
+    ld: list[Text] | None = None
+    libc: list[Text] | None = None
+    libm: list[Text] | None = None
+    libstdcxx: list[Text] | None = None
+    libgcc: list[Text] | None = None
+    blas: list[Text] | None = None
+    lapack: list[Text] | None = None
+    openmp: list[Text] | None = None
+    math: list[Text] | None = None
+    cuda: list[Text] | None = None
+    framework: list[Text] | None = None
+    unexplained: list[Text] | None = None
+
+
 class Facts(Strict):
     """All facts: a section that is absent was not looked for, a section that is null does not exist
     on the machine.
@@ -326,7 +357,11 @@ class Facts(Strict):
     cuda: CudaFacts | None = None
     gpu: GpuFacts | None = None
     keras: KerasFacts | None = None
+    jax: JaxFacts | None = None
+    torch: TorchFacts | None = None
     numpy: NumpyFacts | None = None
     cpu: CpuFacts | None = None
     system: SystemFacts | None = None
     environ: dict[VariableName, Text | None] | None = None
+    named: dict[VariableName, list[Text] | None] | None = None
+    loaded: LoadedFacts | None = None

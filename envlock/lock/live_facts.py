@@ -15,7 +15,7 @@ from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.host import Host
 from envlock.runtime.locked_wheels import restore_locked_origins
-from envlock.runtime.tooling import find_tooling
+from envlock.runtime.tooling import find_required, find_tooling
 
 TIMEOUT = 60.0
 """Seconds: a capture takes a fifth of one, plus the start of Python on a slow disk."""
@@ -33,11 +33,9 @@ def collect_live(python: Path | None = None, environ: Mapping[str, str] | None =
         FactError: it did not answer, or not with facts.
     """
     if python is None:
-        host = Host()
-        if environ is not None:
-            host = Host(environ=environ, started_with=environ)
+        host = Host(environ=environ, started_with=environ) if environ is not None else Host()
         found = take_snapshot(host)
-        return Snapshot(found.facts, found.unavailable, find_tooling(host))
+        return Snapshot(found.facts, found.unavailable, find_tooling(host), find_required(host))
     return parse_snapshot(ask(python, "facts", environ), str(python))
 
 
@@ -52,17 +50,19 @@ def parse_snapshot(answer: Mapping[str, object], who: str) -> Snapshot:
     """
     facts = answer.get("facts")
     unavailable = answer.get("unavailable")
-    names = answer.get("tooling", [])
+    names, required = answer.get("tooling", []), answer.get("required", [])
     if (
         not isinstance(facts, dict)
         or not isinstance(unavailable, dict)
         or not isinstance(names, list)
+        or not isinstance(required, list)
         or not all(map(_is_reason, unavailable.values()))
     ):
         raise FactError(
             f"{who} gave an answer that is not one", hint="envlock needs Python 3.8 or newer there"
         )
-    return Snapshot(facts, unavailable, [name for name in names if isinstance(name, str)])
+    texts = ([name for name in found if isinstance(name, str)] for found in (names, required))
+    return Snapshot(facts, unavailable, *texts)
 
 
 def _is_reason(value: object) -> bool:

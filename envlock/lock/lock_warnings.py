@@ -10,11 +10,14 @@ from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import judge
 from envlock.runtime.device_ranges import merge_devices
 from envlock.runtime.gpu.nvml_failures import explain_binding
+from envlock.runtime.report import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.fact_models import TensorflowFacts
     from envlock.lock.models import Lockfile
+
+MAIN = ("Python", "TensorFlow")
 
 
 def list_warnings(lock: Lockfile) -> list[str]:
@@ -27,6 +30,32 @@ def list_warnings(lock: Lockfile) -> list[str]:
         + _warn_of_gpus(lock)
         + _warn_of_hash_seed(lock)
     )
+
+
+def describe_replaced(earlier: Lockfile, lock: Lockfile) -> list[str]:
+    """Return a warning if a lockfile replaces that of another environment: of another Python or
+    TensorFlow, or with a third of the packages in other versions.
+    """
+    old, new = _list_versions(earlier), _list_versions(lock)
+    other = [name for name in old if old[name] != new.get(name)]
+    main = [f"{name} {old[name]} -> {new.get(name)}" for name in MAIN if name in other]
+    if not main and 3 * len(other) <= len(old):
+        return []
+    packages = count(len(set(other) - set(MAIN)), "package")
+    parts = ", ".join([*main, f"{packages} with other versions"])
+    return [
+        f"this replaces the lockfile of another environment ({parts}); if it is the team's, restore it "
+        "from version control, and `envlock sync` installs what it holds"
+    ]
+
+
+def _list_versions(lock: Lockfile) -> dict[str, str | None]:
+    facts = lock.facts
+    versions = {name: fact.version for name, fact in (facts.packages or {}).items()}
+    for name, section in zip(MAIN, (facts.python, facts.tensorflow), strict=True):
+        if section is not None:
+            versions[name] = section.version
+    return versions
 
 
 def _warn_of_hash_seed(lock: Lockfile) -> list[str]:
@@ -51,9 +80,7 @@ def _warn_of_unavailable(lock: Lockfile) -> list[str]:
             paths_by_reason.setdefault(entry.reason, []).append(path)
     found = []
     for reason, paths in paths_by_reason.items():
-        facts = paths[0]
-        if len(paths) > 1:
-            facts = f"{paths[0]} and {len(paths) - 1} more"
+        facts = f"{paths[0]} and {len(paths) - 1} more" if len(paths) > 1 else paths[0]
         found.append(
             f"{facts} could not be collected: {reason}; "
             "`envlock verify` needs it, unless the policy ignores it"

@@ -13,7 +13,7 @@ from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import MACHINE_LIMIT
 from envlock.runtime.machines import describe_machine, get_profile, list_profiles, replace_machine
 from envlock.runtime.policies import Policy
-from envlock.runtime.report import ERROR, INFO, Finding, Report, clean, count
+from envlock.runtime.report import ERROR, INFO, Finding, Report, Severity, clean, count
 
 OURS = "to be written"
 TYPE_CHECKING = False
@@ -121,16 +121,20 @@ def compare_machines(
     only_left = _subtract(left_machines, right_machines)
     only_right = _subtract(right_machines, left_machines)
     row = policy.row("machines")
-    severity = ERROR
-    if row["rule"] == "ignore":
-        severity = INFO
+    severity: Severity = INFO if row["rule"] == "ignore" else ERROR
     found = []
     for name, machines in ((names[0], only_left), (names[1], only_right)):
         for machine in machines:
             message = f"machines: only {clean(name)} has {describe_machine(machine)}"
             found.append(
                 Finding(
-                    "exact", severity, "machines", message, row["why"], row["fix"], row["source"]
+                    "exact",
+                    severity,
+                    "machines",
+                    message=message,
+                    why=row["why"],
+                    fix=row["fix"],
+                    source=row["source"],
                 )
             )
     return found

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from envlock.lock.fact_models import (
     CONTROLS,
     Count,
+    Digest,
     FactPath,
     Facts,
     PackageName,
@@ -50,6 +51,17 @@ class WheelFile(Strict):
     index: WebUrl | None
 
 
+class WrongRecord(Strict):
+    """What a publisher did wrong in the RECORD of a wheel, whose archive has the installed files.
+
+    `what` is a sentence. `files` has the sha256 of each file for which RECORD has another, and null
+    for each that it lists and the wheel does not have.
+    """
+
+    what: Text
+    files: dict[Text, Sha256 | None]
+
+
 class PackageIdentity(Strict):
     """The file that a distribution was installed from, as far as it is known.
 
@@ -58,7 +70,16 @@ class PackageIdentity(Strict):
     known to be that file: its RECORD lists exactly the installed files, and its sha256 was computed
     from all its bytes (`file`) or comes from the index (`record`). The RECORD of a wheel that was
     built here from the package's sources lists other files than, for example, an editable install
-    (`built`): then `built` is the digest of its own list. Without a wheel, `reason` says why.
+    (`built`): then `built` is the digest of its own list. Where the wheel's own RECORD is wrong, the
+    files were compared with those in the archive, and `wrong_record` says so. Without a wheel,
+    `reason` says why.
+
+    Of a wheel that was built from a folder, `source` is the digest of the source that Python could
+    import from there, as `packages.NAME.source` has it, and `tree` that of all files of the build: if
+    they are the same, the wheel need not be built again.
+
+    `overwritten` has the files that another package, installed later, has replaced by its own: path
+    in `site-packages` -> name of that package.
     """
 
     version: Version | None
@@ -68,6 +89,10 @@ class PackageIdentity(Strict):
     wheel: WheelFile | None
     reason: Text | None
     built: Sha256 | None = None
+    wrong_record: WrongRecord | None = None
+    source: Digest | None = None
+    tree: Digest | None = None
+    overwritten: dict[Text, PackageName] | None = None
 
     @model_validator(mode="after")
     def _check_proof(self) -> "PackageIdentity":
@@ -107,20 +132,21 @@ class BaseConfig(Strict):
 
 
 CopiedPath = Annotated[str, Field(max_length=400, pattern=r"^[A-Za-z0-9_.,+=@%/-]+$")]
+OwnPath = Annotated[str, Field(max_length=400, pattern=r"^[^\x00-\x1f\x7f\\]+$")]
 FolderPath = Annotated[str, Field(max_length=400, pattern=r"^/[A-Za-z0-9_./-]*$")]
 UserNumbers = Annotated[str, Field(pattern=r"^[0-9]{1,10}:[0-9]{1,10}$")]
 OwnVariable = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-OwnValue = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9 _.,:;=+/@%^()-]*$")]
+OwnValue = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f\\$`]*$")]
 
 
 class Container(Strict):
     """What the project added to the image, from `[tool.envlock.container]`.
 
-    `files` are copied below `workdir`: their paths in the project, and SHA-256. `command` is empty
-    if the base's own is used.
+    `files` are copied below `workdir`: their paths in the project, and SHA-256; of a link, that of
+    its target's path. `command` is empty if the base's own is used.
     """
 
-    files: Annotated[dict[CopiedPath, Sha256], Field(max_length=10_000)]
+    files: Annotated[dict[OwnPath, Sha256], Field(max_length=10_000)]
     workdir: FolderPath
     user: UserNumbers
     command: Annotated[list[Argument], Field(max_length=1000)]
@@ -305,7 +331,7 @@ class DataEntry(Strict):
     """The input files at a path of the project, which are not part of the environment.
 
     `bytes` is the size of all files, `listing` the SHA-256 of their names and sizes, and `content`
-    that of their contents, or DVC's MD5 of them; null where contents are unknown
+    that of their contents, or DVC's MD5 of them in an earlier lockfile; null where contents are unknown
     (envlock/runtime/data_contents.py).
     """
 

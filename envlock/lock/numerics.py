@@ -246,7 +246,7 @@ class Numerics(Strict):
     operations.
 
     `battery` is increased with every change of an operation: results of different batteries cannot
-    be compared. `emulated` is the model of an emulated processor: an estimate, not a proof.
+    be compared.
     """
 
     battery: Count
@@ -254,7 +254,6 @@ class Numerics(Strict):
     numpy: Version
     groups: Annotated[dict[GroupName, Group], Field(max_length=100)]
     program: Program | None = None
-    emulated: Word | None = None
 
 
 def parse_numerics(answer: dict[str, object]) -> Numerics:

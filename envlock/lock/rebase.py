@@ -64,9 +64,7 @@ def _merge_keys(
 ) -> dict[str, object]:
     merged = {}
     for key in dict.fromkeys([*theirs, *ours]):
-        place = key
-        if path:
-            place = f"{path}.{key}"
+        place = f"{path}.{key}" if path else key
         value = _merge(place, read.get(key, GONE), ours.get(key, GONE), theirs.get(key, GONE))
         if value is not GONE:
             merged[key] = value

@@ -1,7 +1,4 @@
-"""Drafts: files and folders that are written under another name and then renamed.
-
-Each run removes the drafts that a killed process has left.
-"""
+"""Draft folders, which are written under another name and then renamed."""
 
 from __future__ import annotations
 
@@ -11,34 +8,19 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from envlock.runtime.drafts import PREFIX, SUFFIX, hold, sweep
 from envlock.runtime.errors import WriteError
 
 
 @contextlib.contextmanager
-def open_draft_file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """Yield a new file in a folder, and its path; it is removed at the end unless it was renamed.
-
-    Raises:
-        OSError: it cannot be created.
-    """
-    sweep(folder)
-    handle, name = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            hold(handle)
-            yield stream, Path(name)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
-
-
-@contextlib.contextmanager
-def open_draft_folder(parent: Path | None) -> Iterator[Path]:
+def open_draft_folder(parent: Path | None, name: str = "") -> Iterator[Path]:
     """Yield a new folder in another one, or in the system's temporary folder; it is removed at the
     end unless it was renamed.
+
+    Args:
+        parent: the other folder; None for the temporary one.
+        name: makes its path the same each time, unless another process has such a folder now.
 
     Raises:
         WriteError: it cannot be created.
@@ -50,7 +32,7 @@ def open_draft_folder(parent: Path | None) -> Iterator[Path]:
     # The leftovers of a killed process can be gigabytes if it was building an image.
     sweep(parent)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=parent))
+        folder = _make_folder(parent, name)
     except OSError as error:
         raise WriteError(
             f"cannot create a folder in {parent}: {error.strerror}", hint=hint
@@ -63,3 +45,13 @@ def open_draft_folder(parent: Path | None) -> Iterator[Path]:
     finally:
         os.close(handle)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_folder(parent: Path, name: str) -> Path:
+    if name:
+        folder = parent / f"{PREFIX}{name}{SUFFIX}"
+        # Whoever has it, it is not used: in the temporary folder, that can be another user.
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(0o700)
+            return folder
+    return Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=parent))

@@ -5,32 +5,32 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from envlock.lock.temporary import open_draft_file
+from envlock.runtime.drafts import open_draft_file, replace_atomically
 from envlock.runtime.errors import WriteError
 
 
-def write_atomically(path: Path, data: bytes, what: str = "lockfile") -> None:
+def write_atomically(
+    path: Path, data: bytes, what: str = "lockfile", *, mode: int | None = None
+) -> None:
     """Replace the file at `path` as `replace_file` does; `what` is its name in messages.
 
     Raises:
         WriteError: it cannot be written; the old file is unchanged.
     """
-    with replace_file(path, what) as stream:
+    with replace_file(path, what, mode=mode) as stream:
         stream.write(data)
 
 
 @contextlib.contextmanager
-def replace_file(path: Path, what: str) -> Iterator[BinaryIO]:
-    """Yield a stream whose bytes replace the file at `path` at the end of the block.
-
-    A reader sees either the old bytes or the new ones, also after a crash. A symbolic link is
-    followed, and the mode of an existing file is kept. `what` is the name of the file in messages.
-    If the block raises, nothing is replaced.
+def replace_file(path: Path, what: str, *, mode: int | None = None) -> Iterator[BinaryIO]:
+    """Yield a stream whose bytes replace the file at `path` as `replace_atomically` does; `what` is
+    its name in messages.
 
     Raises:
         WriteError: it cannot be written; the old file is unchanged.
@@ -38,34 +38,48 @@ def replace_file(path: Path, what: str) -> Iterator[BinaryIO]:
     if "\0" in str(path):
         raise WriteError(f"cannot write {what} {str(path)!r}: not a path", hint="check the path")
     try:
-        mode = _get_mode(path, what)
-        target = Path(os.path.realpath(path))
-        with open_draft_file(target.parent) as (stream, draft):
+        _check_regular(path, what)
+        with replace_atomically(path, mode) as stream:
             yield stream
-            # Flushed to the disk before it is renamed, so that after a crash the name stands for a
-            # complete file.
-            stream.flush()
-            # Before the name is given: a draft is its owner's alone, and readers may be others.
-            os.fchmod(stream.fileno(), mode)
-            os.fsync(stream.fileno())
-            draft.replace(target)
     except OSError as error:
         raise _make_error(path, what, error) from None
-    _sync_folder(target.parent)
 
 
-def _get_mode(path: Path, what: str) -> int:
-    """Return the mode of the file that is written."""
+@contextlib.contextmanager
+def restore_on_failure(path: Path) -> Iterator[None]:
+    """Give a file its old content back if the block raises; a file that did not exist is removed.
+
+    The old content is copied before the block, since a full disk has no room for it afterwards.
+
+    Raises:
+        WriteError: it cannot be copied.
+    """
+    target = Path(os.path.realpath(path))
     try:
-        # This follows links, and raises if they form a cycle, which `realpath` does not.
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        return 0o666 & ~_read_umask()
-    if not stat.S_ISREG(mode):
-        raise WriteError(
-            f"cannot write {what} {path}: it is not a regular file", hint="name a file"
-        )
-    return mode & 0o777
+        with open_draft_file(target.parent) as (_, draft):
+            existed = target.is_file()
+            if existed:
+                shutil.copyfile(target, draft)
+                shutil.copymode(target, draft)
+            try:
+                yield
+            except BaseException:
+                if existed:
+                    Path(draft).replace(target)
+                else:
+                    target.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise _make_error(path, "settings", error) from None
+
+
+def _check_regular(path: Path, what: str) -> None:
+    # `stat` follows links, and raises if they form a cycle, which `realpath` does not.
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise WriteError(
+                f"cannot write {what} {path}: it is not a regular file", hint="name a file"
+            )
 
 
 def _make_error(path: Path, what: str, error: OSError) -> WriteError:
@@ -75,20 +89,3 @@ def _make_error(path: Path, what: str, error: OSError) -> WriteError:
     elif error.errno == errno.ENOENT and not path.absolute().parent.is_dir():
         hint = f"create the folder first: {path.parent}"
     return WriteError(f"cannot write {what} {path}: {error.strerror}", hint=hint)
-
-
-def _read_umask() -> int:
-    # The umask can only be read by setting it.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    # Not every file system can sync folders; the file is already renamed.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -13,9 +13,19 @@ from itertools import pairwise
 from envlock.numerics.results import Run
 from envlock.runtime.extent import Extent
 from envlock.runtime.own_variables import THREADS
-from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
+from envlock.runtime.report import (
+    ERROR,
+    INFO,
+    UNKNOWN,
+    Evidence,
+    Finding,
+    Report,
+    Severity,
+    clean,
+    count,
+)
 
-SOURCE = "docs/bisect.md"
+SOURCE = "docs/concepts/evidence.md"
 TITLES = {
     "moved-bits": "this difference moved the bits",
     "run-varies": "a side varies by itself",
@@ -25,12 +35,6 @@ TITLES = {
 PACKAGES, VARIABLES, PROCESSOR = "packages", "environ", "cpu"
 DERIVED = ("tensorflow", "keras", "numpy")
 """Sections whose facts follow from packages and variables, and change with these."""
-PROCESSOR_MODEL = f"{PROCESSOR}.flags"
-"""The fact that stands for the whole processor where it is emulated."""
-IDENTITY = tuple(
-    f"{PROCESSOR}.{name}" for name in ("vendor", "family", "model", "model_name", "flags")
-)
-"""What an emulated processor has of another one; it has this machine's number of CPUs."""
 HASHED = "sha256:"
 """The form of a value in a lockfile that is not shown."""
 
@@ -99,9 +103,7 @@ class BisectEvidence(Evidence):
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
-        operation = None
-        if self.first_operation is not None:
-            operation = asdict(self.first_operation)
+        operation = asdict(self.first_operation) if self.first_operation is not None else None
         return {
             "first_operation": operation,
             "causes": [render_cause(cause) for cause in self.differences.causes],
@@ -157,19 +159,6 @@ def list_differences(
             paths = list_paths(section, a.get(section), b.get(section))
             beyond += [path for path in paths if path not in counts]
     return Differences(tuple(causes), tuple(beyond))
-
-
-def add_processor(differences: Differences, model: str, own: str, other: str) -> Differences:
-    """Return the differences with the processor among those that are tried, by emulation.
-
-    Args:
-        differences: those without emulation.
-        model: what is emulated for the second side.
-        own, other: what the two processors call themselves.
-    """
-    left = [path for path in differences.out_of_reach if path not in IDENTITY]
-    cause = Cause(PROCESSOR_MODEL, own, f"{other}, emulated as {model}")
-    return Differences((*differences.causes, cause), tuple(left))
 
 
 def list_thread_counts(a: Mapping[str, object], b: Mapping[str, object]) -> list[Cause]:
@@ -255,13 +244,8 @@ def judge_bisection(
         findings.append(problem)
     elif evidence.a is None or evidence.b is None:
         findings.append(report_unmeasured())
-    is_emulated = any(cause.path == PROCESSOR_MODEL for cause in evidence.differences.causes)
-    if is_emulated and not findings:
-        findings.append(report_estimate())
     # What could not be measured decides only if nothing else does.
-    severity = UNKNOWN
-    if findings:
-        severity = INFO
+    severity: Severity = INFO if findings else UNKNOWN
     findings += [report_beyond(path, severity) for path in evidence.differences.out_of_reach]
     notes = []
     if evidence.first_operation is not None:
@@ -284,17 +268,15 @@ def report_cause(cause: Cause, together: int) -> Finding:
     """Return the finding that a difference changes the results, alone or together with the others
     that were found.
     """
-    company = ""
-    if together > 1:
-        company = ", together with the others that are named"
+    company = ", together with the others that are named" if together > 1 else ""
     return Finding(
         "moved-bits",
         ERROR,
         cause.path,
-        f"{clean(str(cause))}: this moves the bits{company}",
-        "with the value of the first lockfile, the program does not compute the bits of the second",
-        f"lock one of the two values; `envlock explain {clean(cause.path)}` says what it does",
-        SOURCE,
+        message=f"{clean(str(cause))}: this moves the bits{company}",
+        why="with the value of the first lockfile, the program does not compute the bits of the second",
+        fix=f"lock one of the two values; `envlock explain {clean(cause.path)}` says what it does",
+        source=SOURCE,
         expected=cause.a,
         actual=cause.b,
     )
@@ -306,36 +288,23 @@ def report_unmeasured() -> Finding:
         "run-failed",
         UNKNOWN,
         "program",
-        "a side has no result, so nothing was compared",
-        "a program that ends early has no bits to compare",
-        "run `envlock repeat` on it in that environment",
-        SOURCE,
+        message="a side has no result, so nothing was compared",
+        why="a program that ends early has no bits to compare",
+        fix="run `envlock repeat` on it in that environment",
+        source=SOURCE,
     )
 
 
-def report_estimate() -> Finding:
-    """Return the finding that an emulated processor was not seen to move a bit, which the real one may."""
-    return Finding(
-        "out-of-reach",
-        UNKNOWN,
-        PROCESSOR_MODEL,
-        "the second side's processor is emulated, and moved no bit",
-        "an emulator approximates some instructions, and has no AVX-512",
-        "run `envlock bisect` on a machine of the other kind",
-        SOURCE,
-    )
-
-
-def report_beyond(path: str, severity: str) -> Finding:
+def report_beyond(path: str, severity: Severity) -> Finding:
     """Return the finding that a difference was not tried."""
     return Finding(
         "out-of-reach",
         severity,
         path,
-        f"{clean(path)} differs and cannot be put on this machine",
-        "what it changes was not measured",
-        "run `envlock bisect` on a machine of the other kind",
-        SOURCE,
+        message=f"{clean(path)} differs and cannot be put on this machine",
+        why="what it changes was not measured",
+        fix="run `envlock bisect` on a machine of the other kind",
+        source=SOURCE,
     )
 
 

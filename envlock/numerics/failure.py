@@ -52,8 +52,8 @@ def list_failures(failures: Sequence[Failure], source: str, fix: str) -> Iterato
             RULE,
             UNKNOWN,
             Where(operation=names),
-            f"{names} failed: {clean(failure.message)}",
-            "What a run would have computed after its failure is unknown.",
-            fix,
-            source,
+            message=f"{names} failed: {clean(failure.message)}",
+            why="What a run would have computed after its failure is unknown.",
+            fix=fix,
+            source=source,
         )

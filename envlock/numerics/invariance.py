@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
+from envlock.numerics.conditions import describe_conditions
 from envlock.runtime.extent import Extent
-from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
+from envlock.runtime.report import (
+    ERROR,
+    INFO,
+    UNKNOWN,
+    Evidence,
+    Finding,
+    Report,
+    Severity,
+    clean,
+    count,
+)
 
-SOURCE = "docs/invariance.md"
+SOURCE = "docs/concepts/evidence.md"
 TITLES = {
     "batch-size": "the size of the batch changes the bits",
     "batch-place": "the place in the batch changes the bits",
@@ -17,13 +28,21 @@ TITLES = {
     "batch-failed": "a mode could not be measured",
     "modes-differ": "modes give different bits",
 }
+MIXED_WHY = (
+    "no rounding: the model computes with values of the other rows, "
+    "so an answer depends on what others ask at the time"
+)
+MIXED_FIX = (
+    "none was found by measuring: compute each sample alone, or let the layer compute without the "
+    "other rows (BatchNormalization: without `training=True`)"
+)
 WHY = "a request is answered with other bits when a server puts it into another batch"
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 MODES = ("eager", "graph", "xla", "predict")
 """How a model is called; the guest program has a function for each."""
 LARGEST = 64
 """Rows of the largest batch, unless another size is requested."""
-XLA = "xla"
+XLA, PREDICT = "xla", "predict"
 CLASSES_SHOWN = 6
 """The classes of a mode that a message names; the page and JSON have all of them."""
 
@@ -52,6 +71,9 @@ class ModeBits:
         unstable: the size of a batch whose second computation gave other bits.
         failed: why nothing was measured.
         layer: the first layer of a Keras model at which sizes differ.
+        mixing: the first layer that computes with values of other rows.
+        distances: the largest difference from the first result, and the largest number of that
+            result, by what was changed: `sizes`, `places` or `neighbors`.
     """
 
     mode: str
@@ -61,6 +83,15 @@ class ModeBits:
     unstable: int | None = None
     failed: str | None = None
     layer: Layer | None = None
+    mixing: Layer | None = None
+    distances: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether values of other rows enter the result: kernels are chosen by shapes, so nothing else
+        can tell the neighbors in batches of one size apart.
+        """
+        return any(len(set(digests.values())) > 1 for digests in self.neighbors.values())
 
     @property
     def classes(self) -> tuple[tuple[int, ...], ...]:
@@ -137,9 +168,9 @@ class InvarianceEvidence(Evidence):
 
 def render_mode(bits: ModeBits) -> dict[str, object]:
     """Return JSON values for one mode."""
-    layer = None
-    if bits.layer is not None:
-        layer = {**asdict(bits.layer), "between": list(bits.layer.between)}
+    distances = {}
+    for kind, (far, largest) in bits.distances.items():
+        distances[kind] = {"largest_difference": far, "of_values_up_to": largest}
     return {
         "mode": bits.mode,
         "invariant": bits.is_invariant,
@@ -149,8 +180,17 @@ def render_mode(bits: ModeBits) -> dict[str, object]:
         "neighbors": {str(size): render_keys(found) for size, found in bits.neighbors.items()},
         "unstable": bits.unstable,
         "failed": bits.failed,
-        "layer": layer,
+        "layer": render_layer(bits.layer),
+        "mixing": render_layer(bits.mixing),
+        "distances": distances,
     }
+
+
+def render_layer(layer: Layer | None) -> dict[str, object] | None:
+    """Return JSON values for a layer."""
+    if layer is None:
+        return None
+    return {**asdict(layer), "between": list(layer.between)}
 
 
 def render_keys(digests: Mapping[int, str] | Mapping[str, str]) -> dict[str, str]:
@@ -159,7 +199,7 @@ def render_keys(digests: Mapping[int, str] | Mapping[str, str]) -> dict[str, str
 
 
 def read_modes(answers: Iterable[Mapping[str, object]]) -> tuple[ModeBits, ...]:
-    """Return the measurements in the answers of the guest program (envlock/guest/invariance.py),
+    """Return the measurements in the answers of the guest program (envlock/guest/run_batches.py),
     mode by mode.
     """
     found: dict[str, ModeBits] = {}
@@ -179,12 +219,20 @@ def add_answer(bits: ModeBits, answer: Mapping[str, object]) -> ModeBits:
         return replace(bits, unstable=unstable)
     if isinstance(failed, str):
         return replace(bits, failed=failed)
+    if answer.get("mixing") is True:
+        return replace(bits, mixing=read_layer({"between": [0, 0], **answer}))
     if "layer" in answer:
         return replace(bits, layer=read_layer(answer))
     digest = answer.get("digest")
     if not isinstance(size, int) or not isinstance(digest, str):
         return bits
     place, neighbors = answer.get("place"), answer.get("neighbors")
+    kind = "sizes"
+    if isinstance(place, int):
+        kind = "places"
+    elif isinstance(neighbors, str):
+        kind = "neighbors"
+    bits = add_distance(bits, kind, answer)
     if isinstance(place, int):
         by_place = {**bits.places.get(size, {}), place: digest}
         return replace(bits, places={**bits.places, size: by_place})
@@ -192,6 +240,16 @@ def add_answer(bits: ModeBits, answer: Mapping[str, object]) -> ModeBits:
         by_name = {**bits.neighbors.get(size, {}), neighbors: digest}
         return replace(bits, neighbors={**bits.neighbors, size: by_name})
     return replace(bits, sizes={**bits.sizes, size: digest})
+
+
+def add_distance(bits: ModeBits, kind: str, answer: Mapping[str, object]) -> ModeBits:
+    """Return the measurements with the distance of an answer, if none is larger."""
+    far, largest = answer.get("far"), answer.get("largest")
+    if not isinstance(far, float) or not isinstance(largest, float):
+        return bits
+    if far <= bits.distances.get(kind, (-1.0, 0.0))[0]:
+        return bits
+    return replace(bits, distances={**bits.distances, kind: (far, largest)})
 
 
 def read_layer(answer: Mapping[str, object]) -> Layer | None:
@@ -223,6 +281,11 @@ def find_remedies(evidence: InvarianceEvidence) -> tuple[Remedy, ...]:
         if other is not None and other.is_invariant:
             texts.append(
                 f"set {ONEDNN}={turn_onednn(evidence.onednn)}: every batch has the same bits"
+            )
+        if bits.is_mixed and PREDICT in steady:
+            texts.append(
+                "answer with `predict`, or call the model with `training=False`: "
+                "then every batch has the same bits"
             )
         if bits.mode == XLA and "graph" in steady:
             texts.append("compute without XLA: as a graph, every batch has the same bits")
@@ -271,7 +334,10 @@ def turn_onednn(value: str | None) -> str:
 
 
 def judge_invariance(
-    evidence: InvarianceEvidence, asked: Sequence[str], title: str
+    evidence: InvarianceEvidence,
+    asked: Sequence[str],
+    title: str,
+    seed: int | None = None,
 ) -> Report[InvarianceEvidence]:
     """Return a report on whether the result depends on the batch.
 
@@ -279,6 +345,7 @@ def judge_invariance(
         evidence: the measurements.
         asked: the modes that the user named; empty if every mode was tried.
         title: the measured model, for the headline.
+        seed: the seed that was set before the model was made or loaded.
     """
     evidence = replace(evidence, remedies=find_remedies(evidence))
     findings: list[Finding] = []
@@ -297,7 +364,7 @@ def judge_invariance(
     return Report(
         findings,
         command="invariance",
-        headline=headline(evidence.modes, title),
+        headline=headline(evidence.modes, title) + describe_conditions(seed),
         subject=title,
         titles=TITLES,
         evidence=evidence,
@@ -311,61 +378,74 @@ def judge_mode(
     """Yield the findings in one mode."""
     if bits.failed is not None:
         # A mode that was only tried, such as XLA on a model with strings, decides nothing.
-        severity = INFO
-        if bits.mode in asked:
-            severity = UNKNOWN
-        yield report_failure(bits.mode, bits.failed, severity)
+        yield report_failure(bits.mode, bits.failed, UNKNOWN if bits.mode in asked else INFO)
         return
     if bits.unstable is not None:
         yield Finding(
             "batch-unstable",
             UNKNOWN,
             bits.mode,
-            f"{bits.mode}: two equal calls with {count(bits.unstable, 'row')} give different bits",
-            "what varies by itself says nothing about batches",
-            "make the model deterministic first: `envlock repeat` and `envlock diverge` find the cause",
-            SOURCE,
+            message=f"{bits.mode}: two equal calls with {count(bits.unstable, 'row')} give different bits",
+            why="what varies by itself says nothing about batches",
+            fix="make the model deterministic first: `envlock repeat` and `envlock diverge` find the cause",
+            source=SOURCE,
         )
         return
     fixes = [remedy.text for remedy in evidence.remedies if remedy.mode == bits.mode]
-    fix = "\n".join(fixes)
-    if not fixes:
+    fix, why = "\n".join(fixes), WHY
+    if bits.is_mixed:
+        fix, why = fix or MIXED_FIX, MIXED_WHY
+    elif not fixes:
         fix = "none was found by measuring: compare results with a tolerance"
     if len(bits.classes) > 1:
-        message = describe_sizes(bits)
-        yield Finding("batch-size", ERROR, bits.mode, message, WHY, fix, SOURCE)
-    for rule, kind, measured in (
-        ("batch-place", "places", bits.places),
-        ("batch-neighbors", "other rows", bits.neighbors),
+        message = f"{bits.mode}: {len(bits.classes)} classes of bits: "
+        message += show_classes(bits.class_texts) + describe_distance(bits, "sizes")
+        message += describe_layer(bits.layer)
+        yield Finding(
+            "batch-size", ERROR, bits.mode, message=message, why=why, fix=fix, source=SOURCE
+        )
+    for rule, kind, words, measured, layer in (
+        ("batch-place", "places", "places", bits.places, None),
+        ("batch-neighbors", "neighbors", "other rows", bits.neighbors, bits.mixing),
     ):
         for size, digests in measured.items():
             number = len(set(digests.values()))
             if number > 1:
-                message = f"{bits.mode}: {number} classes of bits for {len(digests)} {kind} in batches of {size}"
-                yield Finding(rule, ERROR, bits.mode, message, WHY, fix, SOURCE)
+                message = f"{bits.mode}: {number} classes of bits for {len(digests)} {words} in batches of {size}"
+                message += describe_distance(bits, kind) + describe_layer(layer)
+                yield Finding(
+                    rule, ERROR, bits.mode, message=message, why=why, fix=fix, source=SOURCE
+                )
 
 
-def describe_sizes(bits: ModeBits) -> str:
-    """Return which batch sizes give the same bits in a mode, and the first layer that differs."""
-    text = f"{bits.mode}: {len(bits.classes)} classes of bits: {show_classes(bits.class_texts)}"
-    if bits.layer is None or bits.layer.name is None:
-        return text
-    text += f"; first in layer {clean(bits.layer.name)}"
-    if bits.layer.kind:
-        text += f" ({clean(bits.layer.kind)})"
+def describe_distance(bits: ModeBits, kind: str) -> str:
+    """Return how far results are from one another, as the end of a sentence; empty if unknown."""
+    if kind not in bits.distances:
+        return ""
+    far, largest = bits.distances[kind]
+    return f"; largest difference {far:.2g}, of values up to {largest:.2g}"
+
+
+def describe_layer(layer: Layer | None) -> str:
+    """Return the first layer that differs, as the end of a sentence; empty if none is named."""
+    if layer is None or layer.name is None:
+        return ""
+    text = f"; first in layer {clean(layer.name)}"
+    if layer.kind:
+        text += f" ({clean(layer.kind)})"
     return text
 
 
-def report_failure(mode: str, reason: str, severity: str) -> Finding:
+def report_failure(mode: str, reason: str, severity: Severity) -> Finding:
     """Return the finding that a mode was not measured."""
     return Finding(
         "batch-failed",
         severity,
         mode,
-        f"{mode}: not measured: {clean(reason)}",
-        "what was not computed is not known to be the same",
-        "give inputs with --inputs, or leave the mode out with --mode",
-        SOURCE,
+        message=f"{mode}: not measured: {clean(reason)}",
+        why="what was not computed is not known to be the same",
+        fix="give inputs with --inputs, or leave the mode out with --mode",
+        source=SOURCE,
     )
 
 
@@ -388,10 +468,10 @@ def compare_modes(compared: Sequence[ModeBits]) -> Iterable[Finding]:
             "modes-differ",
             INFO,
             "modes",
-            f"in batches of {size} these give different bits: {', '.join(names)}",
-            "eager code, a graph and XLA compute with different kernels",
-            "serve in the mode in which the results were accepted",
-            SOURCE,
+            message=f"in batches of {size} these give different bits: {', '.join(names)}",
+            why="eager code, a graph and XLA compute with different kernels, and `predict` without training phase",
+            fix="serve in the mode in which the results were accepted",
+            source=SOURCE,
         )
 
 

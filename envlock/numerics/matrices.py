@@ -219,9 +219,7 @@ def _add_distance(
         total: float | None = None
         # If one member has no distance, the whole quantity has none.
         if before is not None and more is not None:
-            total = max(before, more)
-            if measure == "sum":
-                total = before + more
+            total = before + more if measure == "sum" else max(before, more)
         cells[measure][a][b] = cells[measure][b][a] = total
 
 

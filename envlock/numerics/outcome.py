@@ -12,7 +12,17 @@ from envlock.numerics.matrices import Cells, Matrix
 from envlock.numerics.results import FINISHED, Quantity, Run
 from envlock.runtime.extent import Extent
 from envlock.runtime.finding_place import Where
-from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Evidence, Finding, Report, clean, count
+from envlock.runtime.report import (
+    ERROR,
+    UNKNOWN,
+    WARNING,
+    Evidence,
+    Finding,
+    Report,
+    Severity,
+    clean,
+    count,
+)
 
 SOURCE = "docs/reference/repeat.md"
 TITLES = {
@@ -192,9 +202,7 @@ class RepeatEvidence(Evidence):
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
-        first = None
-        if self.first is not None:
-            first = asdict(self.first)
+        first = asdict(self.first) if self.first is not None else None
         return {
             "about": list(self.about),
             "interrupted": self.interrupted,
@@ -277,30 +285,26 @@ def _list_findings(outcome: Outcome) -> Iterator[Finding]:
             "nothing-recorded",
             UNKNOWN,
             Where(operation="runs"),
-            "no run recorded a value, so nothing was compared",
-            "What was not compared is not the same.",
-            "Call envlock.record(), or name a step or a model.",
-            SOURCE,
+            message="no run recorded a value, so nothing was compared",
+            why="What was not compared is not the same.",
+            fix="Call envlock.record(), or name a step or a model.",
+            source=SOURCE,
         )
     yield from list_failures(_collect_failures(outcome), SOURCE, outcome.help)
     is_too_few = len(outcome.runs) < 2 and not outcome.alone
     if not outcome.missing and (outcome.failed or not is_too_few):
         return
     # A few missing runs only weaken the answer; with fewer than two there is no answer.
-    severity = WARNING
-    if is_too_few:
-        severity = UNKNOWN
-    why = "the process had crashed"
-    if outcome.interrupted:
-        why = "interrupted"
+    severity: Severity = UNKNOWN if is_too_few else WARNING
+    why = "interrupted" if outcome.interrupted else "the process had crashed"
     yield Finding(
         "run-missing",
         severity,
         Where(operation="runs"),
-        f"{count(outcome.missing, 'run')} missing: {why}",
-        "With fewer runs, more of them can agree by chance.",
-        "Run it again.",
-        SOURCE,
+        message=f"{count(outcome.missing, 'run')} missing: {why}",
+        why="With fewer runs, more of them can agree by chance.",
+        fix="Run it again.",
+        source=SOURCE,
     )
 
 
@@ -325,10 +329,10 @@ def _describe_difference(outcome: Outcome, first: Quantity) -> Finding:
         "runs-differ",
         ERROR,
         Where(operation=f"step {first.step}, {first.name}"),
-        f"first at step {first.step} (of {len(results.list_steps(outcome.runs)):,}), in {quantity}",
-        "An operation, a seed or the data differs from run to run, so no two trainings can be compared.",
-        fix,
-        SOURCE,
+        message=f"first at step {first.step} (of {len(results.list_steps(outcome.runs)):,}), in {quantity}",
+        why="An operation, a seed or the data differs from run to run, so no two trainings can be compared.",
+        fix=fix,
+        source=SOURCE,
     )
 
 
@@ -348,9 +352,7 @@ def _describe_lost(runs: Sequence[Run]) -> str:
 
 def _collect_evidence(outcome: Outcome) -> RepeatEvidence:
     labels = tuple(run.label for run in outcome.runs)
-    first = None
-    if outcome.first is not None:
-        first = _get_place(outcome.first)
+    first = _get_place(outcome.first) if outcome.first is not None else None
     ended = [run for run in outcome.runs if run.end == FINISHED]
     equal = [quantity for quantity in outcome.shown if quantity.distinct == 1]
     return RepeatEvidence(

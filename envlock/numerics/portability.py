@@ -10,9 +10,19 @@ from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.canary_comparison import Comparison, compare
 from envlock.runtime.extent import Extent
 from envlock.runtime.own_variables import THREADS
-from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
+from envlock.runtime.report import (
+    ERROR,
+    INFO,
+    UNKNOWN,
+    Evidence,
+    Finding,
+    Report,
+    Severity,
+    clean,
+    count,
+)
 
-SOURCE = "docs/portable.md"
+SOURCE = "docs/concepts/evidence.md"
 TITLES = {
     "no-cap": "no cap makes these machines equal",
     "other-software": "the software differs",
@@ -20,7 +30,6 @@ TITLES = {
     "no-canary": "a machine has no canary",
     "same-machine": "lockfiles that count as one machine",
     "other-bits": "machines compute other bits under the cap",
-    "estimate": "what an emulated processor computes under the cap",
 }
 FLAGS = "XLA_FLAGS"
 
@@ -49,15 +58,6 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What this machine computes under a cap against an emulated one under the same cap."""
-
-    model: str
-    equal: tuple[str, ...]
-    different: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class PortableEvidence(Evidence):
     """What `envlock portable` attaches to its report.
 
@@ -66,30 +66,20 @@ class PortableEvidence(Evidence):
         variables: what it sets.
         proven: names of the machines whose canaries, computed under the cap, are equal.
         compared: how many results of each were compared.
-        estimate: by emulation, where it was asked for.
     """
 
     cap: str | None
     variables: Mapping[str, str]
     proven: tuple[str, ...] = ()
     compared: int = 0
-    estimate: Estimate | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return JSON values."""
-        estimate = None
-        if self.estimate is not None:
-            estimate = {
-                "model": self.estimate.model,
-                "equal": list(self.estimate.equal),
-                "different": list(self.estimate.different),
-            }
         return {
             "cap": self.cap,
             "variables": dict(self.variables),
             "proven": list(self.proven),
             "compared": self.compared,
-            "estimate": estimate,
         }
 
 
@@ -138,9 +128,7 @@ def take_once(members: Sequence[Member]) -> tuple[list[Member], list[Finding]]:
     return once, findings
 
 
-def judge_portability(
-    members: Sequence[Member], cap: Cap | None, estimate: Estimate | None = None
-) -> Report[PortableEvidence]:
+def judge_portability(members: Sequence[Member], cap: Cap | None) -> Report[PortableEvidence]:
     """Return whether these machines compute the same bits under a cap, as a report."""
     members, repeated = take_once(members)
     if cap is None:
@@ -160,9 +148,7 @@ def judge_portability(
     proven, compared = _compare_canaries(ready, findings)
     if len(members) < 2:
         findings.append(_report_alone(members[0]))
-    if estimate is not None:
-        findings.append(_report_estimate(estimate))
-    evidence = PortableEvidence(cap.name, variables, proven, compared, estimate)
+    evidence = PortableEvidence(cap.name, variables, proven, compared)
     return _make_report(findings, evidence, _write_headline(members, evidence, cap))
 
 
@@ -197,10 +183,10 @@ def _report_no_cap(members: Sequence[Member]) -> Finding:
         "no-cap",
         ERROR,
         "cpu.flags",
-        f"no cap fits {clean(least.name)} ({clean(least.processor)}), which has {count(len(least.flags), 'flag')}",
-        "kernels can be made equal only by instructions that all machines have",
-        "leave this machine out, or lock it by itself",
-        SOURCE,
+        message=f"no cap fits {clean(least.name)} ({clean(least.processor)}), which has {count(len(least.flags), 'flag')}",
+        why="kernels can be made equal only by instructions that all machines have",
+        fix="leave this machine out, or lock it by itself",
+        source=SOURCE,
     )
 
 
@@ -214,11 +200,11 @@ def _compare_software(members: Sequence[Member]) -> Iterator[Finding]:
                     "other-software",
                     ERROR,
                     f"{package}.version",
-                    f"{clean(package)}: {clean(first.name)} has {clean(one or 'none')}, "
+                    message=f"{clean(package)}: {clean(first.name)} has {clean(one or 'none')}, "
                     f"{clean(member.name)} has {clean(other or 'none')}",
-                    "a cap makes processors equal, not versions",
-                    "install the same versions first",
-                    SOURCE,
+                    why="a cap makes processors equal, not versions",
+                    fix="install the same versions first",
+                    source=SOURCE,
                     expected=one,
                     actual=other,
                 )
@@ -233,9 +219,6 @@ def _find_problem(member: Member, variables: Mapping[str, str]) -> Finding | Non
         return _report_unproven("not-capped", member, f"locked without {shown}", fix)
     if member.numerics is None:
         return _report_unproven("no-canary", member, "no canary of this machine", fix)
-    if member.numerics.emulated is not None:
-        reason = f"its canary is that of an emulated {member.numerics.emulated}"
-        return _report_unproven("no-canary", member, reason, fix)
     return None
 
 
@@ -244,10 +227,10 @@ def _report_unproven(rule: str, member: Member, reason: str, fix: str) -> Findin
         rule,
         UNKNOWN,
         member.name,
-        f"{clean(member.name)} ({clean(member.processor)}): {clean(reason)}",
-        "only the canary on the machine itself shows that the cap works there",
-        fix,
-        SOURCE,
+        message=f"{clean(member.name)} ({clean(member.processor)}): {clean(reason)}",
+        why="only the canary on the machine itself shows that the cap works there",
+        fix=fix,
+        source=SOURCE,
     )
 
 
@@ -256,10 +239,10 @@ def _report_repeated(member: Member, earlier: Member) -> Finding:
         "same-machine",
         INFO,
         member.name,
-        f"{clean(member.name)}: the same machine as in {clean(earlier.name)}, which counts once",
-        "a lockfile equals its own copy on any machine",
-        "name the lockfiles of machines with other processors",
-        SOURCE,
+        message=f"{clean(member.name)}: the same machine as in {clean(earlier.name)}, which counts once",
+        why="a lockfile equals its own copy on any machine",
+        fix="name the lockfiles of machines with other processors",
+        source=SOURCE,
     )
 
 
@@ -298,32 +281,16 @@ def _compare_canaries(
 
 def _report_bits(first: Member, member: Member, found: Comparison) -> Finding:
     names = [difference.path.removeprefix("numerics.") for difference in found.differences]
-    severity, what = ERROR, f"other bits than {clean(first.name)} in {', '.join(names)}"
+    severity: Severity = ERROR if names else UNKNOWN
+    what = f"other bits than {clean(first.name)} in {', '.join(names)}"
     if not names:
-        severity = UNKNOWN
         what = f"not comparable with {clean(first.name)}: {found.incomparable[0].reason}"
     return Finding(
         "other-bits",
         severity,
         member.name,
-        f"{clean(member.name)} ({clean(member.processor)}): {clean(what)}",
-        "the cap does not reach every kernel on these machines",
-        "do without these operations, or accept them by an override of the policy",
-        SOURCE,
-    )
-
-
-def _report_estimate(estimate: Estimate) -> Finding:
-    number = count(len(estimate.equal), "result")
-    message = f"{number} of this machine equal to an emulated {clean(estimate.model)}"
-    if estimate.different:
-        message += f", {len(estimate.different)} not: {', '.join(estimate.different)}"
-    return Finding(
-        "estimate",
-        INFO,
-        "numerics",
-        message,
-        "an emulator approximates some instructions (rsqrtss, rcpss) otherwise than a processor",
-        "compute the canary on the machine itself",
-        SOURCE,
+        message=f"{clean(member.name)} ({clean(member.processor)}): {clean(what)}",
+        why="the cap does not reach every kernel on these machines",
+        fix="do without these operations, or accept them by an override of the policy",
+        source=SOURCE,
     )

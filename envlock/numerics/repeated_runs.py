@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
-from envlock.guest import launch
 from envlock.guest.target import Target
 from envlock.guest.training.store import LOG
 from envlock.numerics.results import FORMAT, Results, read
+from envlock.numerics.session import OUTPUT, Host, Session
 from envlock.runtime.errors import UsageError
 from envlock.runtime.version import __version__
-
-PROGRAM = "training.repeat_program"
-OUTPUT = "output.txt"
-LOOK = 0.1
-"""Seconds between two checks of the progress of the runs."""
-TAIL = 20_000
-"""Bytes at the end of the output that are searched for its last lines."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +35,6 @@ class Plan:
     """The lockfile's hash seed, if it has one and this process was started without one."""
     environ: Mapping[str, str] | None = None
     """The variables to start with; those of this process when not given."""
-    emulator: tuple[str, ...] = ()
-    """The command that runs it on an emulated processor; empty for this machine's."""
 
 
 def repeat(
@@ -71,10 +60,9 @@ def repeat(
     }
     folder = folder / "results"
     folder.mkdir()
-    _append_line(folder, header)
-    batches = [list(range(plan.runs))]
-    if plan.fresh:
-        batches = [[number] for number in range(plan.runs)]
+    (folder / LOG).write_text(json.dumps(header) + "\n", encoding="ascii")
+    numbers = list(range(plan.runs))
+    batches = [[number] for number in numbers] if plan.fresh else [numbers]
     interrupted = False
     try:
         while batches:
@@ -109,102 +97,28 @@ def _list_runs_left(numbers: list[int], results: Results) -> list[list[int]]:
 def _run_batch(
     plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], None]
 ) -> bool:
-    """Make some of the runs in one process, and return whether more of them can be made.
-
-    If it crashes, that run and its last lines are recorded.
-    """
-    request = {
+    """Make some of the runs in one process, and return whether more of them can be made."""
+    asked = {
+        "observer": "values",
         "folder": str(folder),
         **plan.target.to_json(),
         "runs": numbers,
         "seed": plan.seed,
         "limit": plan.limit,
     }
-    environ = dict(os.environ)
-    if plan.environ is not None:
-        environ = dict(plan.environ)
+    environ = dict(os.environ if plan.environ is None else plan.environ)
     # It has an effect only when an interpreter starts.
     if plan.hash_seed is not None:
         environ["PYTHONHASHSEED"] = plan.hash_seed
     elif plan.seed is not None:
         # Python takes 32 bits: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
-    words = launch.bind_to_parent(launch.build_module_arguments(PROGRAM, request))
-    program = plan.python
-    if plan.emulator:
-        words = launch.build_emulated_arguments(plan.emulator, words, plan.python)
-        program = Path(plan.emulator[0])
-    with folder.with_name(OUTPUT).open("ab") as log:
-        child = launch.start(
-            words,
-            program,
-            output=_choose_output(plan, log),
-            errors=subprocess.STDOUT,
-            environ=environ,
-        )
-        try:
-            ends = _watch(child, folder, advance)
-        finally:
-            launch.kill(child)
-    missing: set[object] = set(numbers)
-    for line in ends:
-        if "unusable" in line:
-            return False
-        missing.discard(line["run"])
-    if child.returncode != 0 and missing:
-        # In the order of their numbers: the first missing one is the run in which it crashed.
-        first = next(number for number in numbers if number in missing)
-        _record_crash(child.returncode or 0, first, folder)
-    return True
-
-
-def _choose_output(plan: Plan, log: BinaryIO) -> BinaryIO | int:
-    if plan.shown and sys.stderr is not None:
-        return sys.stderr.fileno()
-    return log
-
-
-def _watch(
-    child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int], None]
-) -> list[dict[str, object]]:
-    """Wait for the child, report how many runs have ended, and return the last lines of their log."""
-    ends: list[dict[str, object]] = []
-    with (folder / LOG).open("rb") as log:
-        log.seek(0, os.SEEK_END)
-        rest, is_running = b"", True
-        while is_running:
-            # Read once more after its end: it may have written since the last check.
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(LOOK)
-                is_running = False
-            *lines, rest = (rest + log.read()).split(b"\n")
-            found = [json.loads(line) for line in lines if _says_end(line)]
-            ends += found
-            if found:
-                advance(len(found))
-    return ends
-
-
-def _says_end(line: bytes) -> bool:
-    # Checked as text: a line with the values of a step can be long, and slow to parse.
-    return b'"end": "' in line or line.startswith(b'{"unusable"')
-
-
-def _record_crash(code: int, run: int, folder: Path) -> None:
-    """Record the run in which the process crashed, with its last lines."""
-    output = folder.with_name(OUTPUT)
-    with output.open("rb") as file:
-        file.seek(max(0, output.stat().st_size - TAIL))
-        text = file.read().decode("utf-8", "replace")
-    message = (
-        f"the process {launch.describe_exit(code)}; its last output: {launch.pick_error_line(text)}"
-    )
-    _append_line(folder, {"run": run, "end": "failed", "message": message})
-
-
-def _append_line(folder: Path, line: dict[str, object]) -> None:
-    with (folder / LOG).open("ab") as log:
-        log.write((json.dumps(line) + "\n").encode("ascii"))
+    stream = sys.stderr.fileno() if plan.shown and sys.stderr is not None else None
+    host = Host(plan.python, environ, stream)
+    with closing(Session()) as session:
+        # Not beside the log, which may be kept.
+        said = session.make_runs(asked, host, output=folder.with_name(OUTPUT), advance=advance)
+    return "unusable" not in said
 
 
 def _has_nothing(results: Results) -> bool:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 
+from envlock.data.determinism import load_source_table
+from envlock.data.runtime_tables import load_variables
+from envlock.data.specifiers import matches_version
 from envlock.numerics.canary.canary_comparison import Comparison
+from envlock.numerics.conditions import describe_conditions
 from envlock.numerics.programs.parts import Observed
 from envlock.numerics.programs.program_changes import find_changes
 from envlock.runtime.extent import Extent
-from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Evidence, Finding, Report, clean, count
+from envlock.runtime.recipe import Recipe, find_recipe, warn_beyond_recipes
+from envlock.runtime.report import (
+    ERROR,
+    UNKNOWN,
+    WARNING,
+    Evidence,
+    Finding,
+    Report,
+    Severity,
+    clean,
+    count,
+)
 
-SOURCE = "docs/upgrade.md"
+SOURCE = "docs/concepts/evidence.md"
 PROGRAM, KERNELS, VALUES = "program-differs", "kernels-differ", "values-differ"
 UNPROVEN = "not-provable"
 UNCHANGED = "no-bit-changes"
@@ -32,7 +47,7 @@ WORDS = {
     UNCHANGED: "no bit changes",
 }
 WHYS = {
-    PROGRAM: "another order of additions, or another formula, rounds otherwise",
+    PROGRAM: "another order of additions, another formula or another stream of random numbers gives other bits",
     KERNELS: "equal inputs give other results, so that the training is another one from there on",
     VALUES: "a training that begins with other numbers ends with others",
     UNPROVEN: "what was not compared is not known to be the same",
@@ -144,6 +159,8 @@ class UpgradeEvidence(Evidence):
         compared: how much was compared.
         switches: what the tables say that changes in determinism switches and seeds, a sentence each.
         unmet: requirements of installed packages that the new versions do not meet.
+        seed: what all seeds were set to in the runs whose values were compared; None for none.
+        is_random: whether these runs differ without a seed.
     """
 
     together: Trial
@@ -151,6 +168,8 @@ class UpgradeEvidence(Evidence):
     compared: Compared
     switches: tuple[str, ...] = ()
     unmet: tuple[str, ...] = ()
+    seed: int | None = None
+    is_random: bool = False
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
@@ -159,6 +178,8 @@ class UpgradeEvidence(Evidence):
             "witnesses": asdict(self.compared),
             "switches": list(self.switches),
             "unmet": list(self.unmet),
+            "seed": self.seed,
+            "varies_without_seed": self.is_random,
         }
 
 
@@ -245,7 +266,7 @@ def judge_upgrade(evidence: UpgradeEvidence, title: str) -> Report[UpgradeEviden
     return Report(
         findings,
         command="upgrade",
-        headline=write_headline(evidence, title),
+        headline=write_headline(evidence, title) + write_condition(evidence),
         subject=title,
         titles=TITLES,
         notes=list(map(clean, notes)),
@@ -281,16 +302,16 @@ def report_difference(trial: Trial, difference: Difference) -> Finding:
     path = "packages"
     if len(trial.changes) == 1:
         path += f".{trial.changes[0].name}.version"
-    severity = UNKNOWN if difference.kind == UNPROVEN else ERROR
+    severity: Severity = UNKNOWN if difference.kind == UNPROVEN else ERROR
     changes = ", ".join(map(str, trial.changes))
     return Finding(
         difference.kind,
         severity,
         path,
-        clean(f"{changes}: {WORDS[difference.kind]}: {difference.message}"),
-        WHYS[difference.kind],
-        FIXES[difference.kind],
-        SOURCE,
+        message=clean(f"{changes}: {WORDS[difference.kind]}: {difference.message}"),
+        why=WHYS[difference.kind],
+        fix=FIXES[difference.kind],
+        source=SOURCE,
     )
 
 
@@ -300,10 +321,10 @@ def report_unmet(requirement: str) -> Finding:
         UNMET,
         WARNING,
         "packages",
-        f"{clean(requirement)}, which the upgrade does not meet",
-        "its authors did not mean these versions to run together",
-        "upgrade it, too: add it with --with",
-        SOURCE,
+        message=f"{clean(requirement)}, which the upgrade does not meet",
+        why="its authors did not mean these versions to run together",
+        fix="upgrade it, too: add it with --with",
+        source=SOURCE,
     )
 
 
@@ -328,6 +349,14 @@ def write_headline(evidence: UpgradeEvidence, title: str) -> str:
     )
 
 
+def write_condition(evidence: UpgradeEvidence) -> str:
+    """Return under which seed the verdict holds, as the end of the headline; empty without one."""
+    text = describe_conditions(evidence.seed)
+    if evidence.is_random:
+        text += "; without, the program gives other values in each run"
+    return text
+
+
 def list_changes(versions: Mapping[str, str], installed: Mapping[str, str]) -> tuple[Change, ...]:
     """Return the packages whose version an upgrade changes, by name."""
     found = []
@@ -335,3 +364,45 @@ def list_changes(versions: Mapping[str, str], installed: Mapping[str, str]) -> t
         if installed.get(name) != version:
             found.append(Change(name, installed.get(name), version))
     return tuple(found)
+
+
+def list_switch_changes(before: str, after: str) -> tuple[str, ...]:
+    """Return what differs between two versions of TensorFlow, a sentence each without a full stop."""
+    found = warn_beyond_recipes(after)
+    old, new = find_recipe(before), find_recipe(after)
+    if old is not None and new is not None:
+        found += _compare_recipes(old, new)
+    for row in load_variables():
+        is_old, is_new = (matches_version(row.tensorflow, each) for each in (before, after))
+        if is_old and not is_new:
+            found.append(f"{row.name} is read by TensorFlow {before} only: {row.why}".rstrip("."))
+        if is_new and not is_old:
+            found.append(f"{row.name} is read by TensorFlow {after} only: {row.why}".rstrip("."))
+    for source in load_source_table().source:
+        is_old, is_new = source.is_active(before), source.is_active(after)
+        if is_old and not is_new:
+            found.append(f"noise ends: {source.component}: {source.why}".rstrip("."))
+        if is_new and not is_old:
+            found.append(f"noise begins: {source.component}: {source.why}".rstrip("."))
+    return tuple(found)
+
+
+def _compare_recipes(old: Recipe, new: Recipe) -> list[str]:
+    found = []
+    for what, left, right in (
+        ("variables of the recipe", _show_settings(old.set), _show_settings(new.set)),
+        ("variables that defeat it", _join(old.unset), _join(new.unset)),
+        ("calls that seed", _join(old.seeds), _join(new.seeds)),
+        ("calls that switch determinism on", _join(old.calls), _join(new.calls)),
+    ):
+        if left != right:
+            found.append(f"{what}: {left} -> {right}")
+    return found
+
+
+def _show_settings(settings: dict[str, str]) -> str:
+    return _join(f"{name}={value}" for name, value in settings.items())
+
+
+def _join(texts: Iterable[str]) -> str:
+    return " ".join(texts) or "none"

@@ -48,9 +48,7 @@ def find_newest_python(python: str, machine: str, environ: Mapping[str, str]) ->
     table = load_image_tables().standalone
     mirror = environ.get(MIRROR)
     client = Client()
-    latest = table.latest
-    if mirror:
-        latest = f"{mirror.rstrip('/')}/latest-release.json"
+    latest = f"{mirror.rstrip('/')}/latest-release.json" if mirror else table.latest
     release = _fetch_release(client, latest)
     # The digest is a placeholder until the list is read: the name of the file, by which it is looked
     # up there, comes from the row.
@@ -83,9 +81,7 @@ def _fetch_release(client: Client, url: str) -> str:
         document = strict_json.parse(_fetch_text(client, url))
     except ValueError as error:
         raise make_format_error(url, str(error)) from None
-    tag = None
-    if isinstance(document, dict):
-        tag = document.get("tag")
+    tag = document.get("tag") if isinstance(document, dict) else None
     if not isinstance(tag, str) or re.fullmatch(r"[0-9]{8}", tag) is None:
         raise make_format_error(url, "its `tag` is not the day of a release")
     return tag

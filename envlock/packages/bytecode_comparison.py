@@ -21,7 +21,7 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.files.compiled_file import CompiledFile
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.read_file import count_workers
-from envlock.runtime.report import ERROR, INFO, UNKNOWN
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, Severity
 
 CHILD = Path(launch.__file__).with_name("bytecode.py")
 MEMORY = 2 << 30
@@ -35,7 +35,7 @@ TICK = 0.1
 MOST_CRASHES = 10
 """How often a child is started again for its share of the files."""
 
-WORDS = {
+WORDS: dict[str, tuple[str, Severity]] = {
     "unchecked": (
         "is run without a check of its source (an unchecked hash in its header); "
         "at present the two agree",

@@ -16,12 +16,16 @@ from urllib.parse import unquote, urlsplit
 
 from envlock.packages.imports import FILE_LIMIT, find_library_imports
 from envlock.packages.installation import read_record
-from envlock.packages.wheel_cache import get_cache_folder, prepare
 from envlock.runtime.drafts import PREFIX, SUFFIX, sweep
 from envlock.runtime.errors import FactError, UsageError
+from envlock.runtime.user_cache import make_cache, read_own_file
 
 SKIPPED = ("/tests/", "_test.py", "/conftest.py")
 """Files of a library that only its own tests import."""
+IMPORTS = "imports"
+"""The part of the user's cache that holds the imports of distributions."""
+CACHED_LIMIT = 1 << 20
+"""Bytes of a cached file; the one of the largest distribution has some thousand."""
 LAYOUT = "1"
 """The version of the cached files; it is increased when the same sources give other names."""
 END = "."
@@ -65,11 +69,10 @@ class Contents(NamedTuple):
         """
         # Sources are read once: their imports are stored in the user's cache under the hash of the
         # RECORD, which changes with every source.
-        cached = None
+        key = None
         if self.record is not None:
-            cached = _locate_cached(self.record)
-        if cached is not None:
-            names = _read_cached(cached)
+            key = _make_key(self.record)
+            names = _read_cached(key)
             if names is not None:
                 return names
         own = {module.encode() for module in modules if "." not in module}
@@ -78,9 +81,9 @@ class Contents(NamedTuple):
             if _is_source(file):
                 found.update(find_library_imports(_read(file), own))
         names = sorted(name for name in found if name.isascii())
-        if cached is not None:
+        if key is not None:
             with suppress(UsageError, OSError):
-                _write_cached(cached, [*names, END])
+                _write_cached(key, [*names, END])
         return names
 
 
@@ -110,31 +113,33 @@ def _list_files(distribution: Distribution) -> list[str] | None:
     return [file.as_posix() for file in distribution.files]
 
 
-def _locate_cached(record: str) -> Path | None:
-    try:
-        cache_folder = get_cache_folder(os.environ, Path.home())
-    except RuntimeError:  # this user has no home folder
-        return None
-    key = hashlib.sha256(f"{LAYOUT}\n{record}".encode("utf-8", "surrogateescape"))
-    return cache_folder / "imports" / key.hexdigest()
+def _make_key(record: str) -> str:
+    """Return the name of the cached file for a RECORD."""
+    return hashlib.sha256(f"{LAYOUT}\n{record}".encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _read_cached(cached: Path) -> list[str] | None:
-    """Return the names in a cached file; None if it is missing or truncated."""
-    with suppress(OSError, UnicodeDecodeError):
-        words = cached.read_text(encoding="ascii").split()
+def _read_cached(key: str) -> list[str] | None:
+    """Return the names in a cached file; None if it is missing or truncated, or another user can have
+    written it.
+    """
+    data = read_own_file(os.environ, IMPORTS, key, CACHED_LIMIT)
+    with suppress(UnicodeDecodeError):
+        words = (data or b"").decode("ascii").split()
         if words and words[-1] == END:
             return words[:-1]
     return None
 
 
-def _write_cached(cached: Path, words: list[str]) -> None:
-    prepare(cached)
-    _sweep_once(cached.parent)
+def _write_cached(key: str, words: list[str]) -> None:
+    folder = Path(make_cache(os.environ, IMPORTS))
+    _sweep_once(folder)
     # Not synced: hundreds are written, and one that a crash truncates lacks its last line.
-    temporary = cached.with_name(f"{PREFIX}{os.getpid()}{SUFFIX}")
-    temporary.write_text("\n".join(words), encoding="ascii")
-    temporary.replace(cached)
+    temporary = folder / f"{PREFIX}{os.getpid()}{SUFFIX}"
+    temporary.unlink(missing_ok=True)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write("\n".join(words).encode("ascii"))
+    temporary.replace(folder / key)
 
 
 @cache

@@ -19,6 +19,7 @@ from envlock.packages.identity import (
     list_proven,
     split_by_policy,
 )
+from envlock.packages.pins import list_pins, render_pins
 from envlock.packages.proofs import LeftOut
 from envlock.packages.public_index import PUBLIC_INDEX
 from envlock.runtime.errors import LockfileError
@@ -42,6 +43,7 @@ ON_A_DISK = (
     "its wheel is known from a disk, not from a URL "
     "(`envlock vendor` and `--wheelhouse` may have it)"
 )
+ON_ONE_MACHINE = "it was installed from a folder or a file (`envlock sync` looks for it)"
 UNHASHED = "pip takes no checkout with --require-hashes (`--format pylock` has it)"
 
 
@@ -109,9 +111,7 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
         else:
             unproven.append(LeftOut(package.name, package.version, reason))
     for other in unproven:
-        commit = None
-        if house is None:
-            commit = find_checkout(lock, other.name)
+        commit = find_checkout(lock, other.name) if house is None else None
         if commit is None:
             missing.append(other)
         elif form.unhashed is None:
@@ -131,6 +131,23 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
     head += _render_left_out("Left out", left_out, number)
     head += _render_left_out("Left out because no policy compares them", not_held, number)
     return Written("\n".join([*head, body]), left_out, not_held)
+
+
+def export_versions(lock: Lockfile) -> Written:
+    """Return a requirements file of all packages by version, URL or commit, without any hash."""
+    pins, missing = list_pins(lock)
+    written = [pin for pin in pins if pin.line]
+    placeless = [LeftOut(pin.name, pin.version, ON_ONE_MACHINE) for pin in pins if not pin.line]
+    left_out = sorted([*missing, *placeless])
+    lines = [
+        "# Written by `envlock export --no-hashes`: the packages of an environment without proofs.",
+        "# An index can have other files of the same versions; `envlock verify` compares what it can.",
+        "# Install them into an empty environment: pip install --no-deps -r FILE",
+        "# or: uv pip install --no-deps -r FILE",
+        *_render_left_out("Left out", left_out, len(written) + len(left_out)),
+        render_pins(written, hashes=False),
+    ]
+    return Written("\n".join(lines), left_out, [])
 
 
 def _explain_not_vendored(house: Wheelhouse, package: Proven) -> str | None:

@@ -34,7 +34,12 @@ def verify_files(
         watch: shows the progress.
     """
     digests = {name: (package.content, package.built) for name, package in locked.items()}
-    faults, compiled = check(survey, digests, watch)
+    corrections, overwritten = {}, {}
+    for name, package in locked.items():
+        if package.wrong_record is not None:
+            corrections[name] = package.wrong_record.files
+        overwritten[name] = package.overwritten or {}
+    faults, compiled = check(survey, digests, watch, corrections, overwritten)
     with watch("comparing bytecode", len(compiled)) as advance:
         faults += compare_bytecode(python, compiled, faults, advance)
     return report(survey, faults)

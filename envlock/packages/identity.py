@@ -41,10 +41,13 @@ def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]
     Raises:
         UsageError: the lockfile has no identities, or those of packages that it no longer has.
     """
+    if lock.identity is None and lock.facts.packages == {}:
+        return [], []
     if lock.identity is None:
         raise UsageError(
             f"lockfile {shown} does not name the wheels of its packages",
-            hint="run `envlock hash` to add them",
+            hint="run `envlock hash` where they are installed; `envlock sync` and "
+            "`envlock export --format requirements --no-hashes` need no hashes",
         )
     facts = lock.facts.packages or {}
     identities = lock.identity.packages
@@ -81,9 +84,7 @@ def _describe_package(name: str, fact: PackageFacts, identity: PackageIdentity) 
     misfit = explain_misfit(name, version, wheel.name)
     if misfit is not None or version is None:
         return LeftOut(name, version, misfit or "its wheel is unknown")
-    url = None
-    if fact.origin is not None:
-        url = fact.origin.url
+    url = fact.origin.url if fact.origin is not None else None
     return Proven(name, version, wheel, url)
 
 
@@ -100,7 +101,7 @@ def list_unhashed(lock: Lockfile) -> list[str]:
 
 
 class Checkout(NamedTuple):
-    """A package that was built from a commit of a public Git repository.
+    """A package that was built from a commit of a Git repository that a URL names.
 
     `folder` is the one of the package in the repository; None for its root.
     """
@@ -112,7 +113,7 @@ class Checkout(NamedTuple):
 
 
 def find_checkout(lock: Lockfile, name: str) -> Checkout | None:
-    """Return the commit that a package was built from; None if the repository is not public."""
+    """Return the commit that a package was built from; None if no URL names it."""
     package = (lock.facts.packages or {}).get(name)
     if package is None or package.origin is None:
         return None

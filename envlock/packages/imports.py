@@ -181,9 +181,7 @@ def _find_imports(file: Path) -> Iterator[tuple[Path | None, str]]:
             for alias in node.names:
                 yield None, alias.name
         elif isinstance(node, ast.ImportFrom):
-            start = None
-            if 0 < node.level <= len(file.parents):
-                start = file.parents[node.level - 1]
+            start = file.parents[node.level - 1] if 0 < node.level <= len(file.parents) else None
             for alias in node.names:
                 words = [node.module or ""]
                 if alias.name != "*":

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
@@ -19,9 +20,14 @@ from envlock.guest import launch
 from envlock.lock.temporary import open_draft_folder
 from envlock.lock.writer import replace_file
 from envlock.packages import wheel_cache
-from envlock.packages.source_tree import copy_sources, get_commit_time
+from envlock.packages.installer import find_uv
+from envlock.packages.source_tree import copy_sources, digest_tree, get_commit_time, list_tree
 from envlock.packages.sources import Source
 from envlock.runtime.errors import OutsideError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.models import PackageIdentity
 
 TIMEOUT = 3600.0  # seconds for one wheel: a large extension module can take many minutes
 
@@ -29,6 +35,19 @@ MASKED = ("-c", 'umask 022 && exec "$0" "$@"')
 """The shell command that starts a build with a fixed umask: the modes of the files that a backend
 creates become part of the wheel.
 """
+
+
+PRETENDED_VERSIONS = ("SETUPTOOLS_SCM_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION")
+"""Variables with which setuptools-scm (also for Hatch) and PDM take a version, and do not derive one
+from Git: with a changed file it would be another than the installed one, with the date in it.
+"""
+
+
+class Made(NamedTuple):
+    """A wheel that was made here; `tree` is the digest of the folder that it was built from."""
+
+    path: Path
+    tree: str | None = None
 
 
 @dataclass(frozen=True)
@@ -49,43 +68,76 @@ class Workshop:
     build: bool = False
     say: Callable[[str], None] = lambda _: None
 
-    def wheel(self, name: str, source: Source | None) -> Path | None:
-        """Return the path of a package's wheel in the cache; None if no wheel was named or built.
+    def wheel(self, name: str, source: Source | None, version: str | None = None) -> Made | None:
+        """Return a package's wheel in the cache; None if no wheel was named or built.
+
+        Args:
+            name: the package.
+            source: what it was installed from.
+            version: the installed one.
 
         Raises:
             OutsideError: it cannot be built or read; the message is the reason.
         """
         named = self.named.get(name)
         if named is not None:
-            return into_cache(named, self.cache)
+            return Made(into_cache(named, self.cache))
         if source is None:
             return None
         if source.kind == "wheel":
             if not Path(source.place).is_file():
                 return None
-            return into_cache(Path(source.place), self.cache)
+            return Made(into_cache(Path(source.place), self.cache))
         if not self.build:
             return None
         with open_draft_folder(None) as folder:
-            built = build_wheel(source, self.python, folder)
-            self.say(f"built {built.name}")
-            return into_cache(built, self.cache)
+            built = build_wheel(source, self.python, folder, version)
+            self.say(f"built {built.path.name}")
+            return built._replace(path=into_cache(built.path, self.cache))
+
+    def is_current(self, source: Source | None, built: PackageIdentity) -> bool:
+        """Return whether the cache has a wheel that was built here, and the folder that it was built
+        from is the same.
+        """
+        if source is None or source.kind != "folder" or built.wheel is None or built.tree is None:
+            return False
+        wheel = wheel_cache.get_wheel_path(self.cache, built.wheel.sha256, built.wheel.name)
+        try:
+            return wheel.is_file() and digest_tree(list_tree(Path(source.place))) == built.tree
+        except OSError:
+            return False
 
 
-def build_wheel(source: Source, python: Path, folder: Path) -> Path:
-    """Build a wheel from sources for an interpreter, put it into a folder, and return its path.
+def build_wheel(source: Source, python: Path, folder: Path, version: str | None = None) -> Made:
+    """Build a wheel from sources for an interpreter, put it into a folder, and return it.
 
     The sources are copied first, and the build runs in an environment of its own.
+
+    Args:
+        source: the sources.
+        python: the interpreter.
+        folder: where the wheel is put.
+        version: the one that is installed; a folder whose version Git derives keeps it.
 
     Raises:
         OutsideError: the sources were removed, there is no installer, or the build failed.
     """
     if source.kind == "archive":
-        return _build(Path(source.place), python, folder, {})
-    with copy_sources(source) as tree:
+        return Made(_build(Path(source.place), python, folder, {}))
+    tree = digest = None
+    variables = {}
+    if source.kind == "folder":
+        try:
+            tree = list_tree(Path(source.place))
+            digest = digest_tree(tree)
+        except OSError as error:
+            raise OutsideError(f"its sources cannot be read: {error.strerror}") from None
+        if version is not None:
+            variables = dict.fromkeys(PRETENDED_VERSIONS, version)
+    with copy_sources(source, tree) as copied:
         # Files in a wheel have a time; that of the commit is the same in every build.
-        variables = {"SOURCE_DATE_EPOCH": str(get_commit_time(tree))}
-        return _build(tree, python, folder, variables)
+        variables["SOURCE_DATE_EPOCH"] = str(get_commit_time(copied))
+        return Made(_build(copied, python, folder, variables), digest)
 
 
 def _build(sources: Path, python: Path, folder: Path, environ: Mapping[str, str]) -> Path:
@@ -121,9 +173,9 @@ def _find_error(ended: launch.Ended) -> str:
 
 def _choose_builder(python: Path, folder: Path, sources: Path) -> tuple[Path, Sequence[str]]:
     """Return the program that builds a wheel, and its arguments: uv, else pip."""
-    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    uv = find_uv()
     if uv is not None:
-        return Path(uv), [
+        return uv, [
             "build",
             "--wheel",
             "--quiet",
@@ -157,8 +209,7 @@ def into_cache(wheel: Path, folder: Path) -> Path:
     """
     try:
         sha256 = wheel_cache.hash_file(wheel).sha256
-        target = wheel_cache.get_wheel_path(folder, sha256, wheel.name)
-        wheel_cache.prepare(target)
+        target = wheel_cache.prepare(folder, sha256) / wheel.name
         if wheel_cache.find_intact(target, sha256, None) is None:
             with wheel.open("rb") as source, replace_file(target, "wheel") as stream:
                 shutil.copyfileobj(source, stream)
@@ -175,9 +226,7 @@ def find_named_wheels(paths: Sequence[Path]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for path in paths:
-        wheels = [path]
-        if path.is_dir():
-            wheels = sorted(path.glob("*.whl"))
+        wheels = sorted(path.glob("*.whl")) if path.is_dir() else [path]
         for wheel in wheels:
             name = _parse_package_name(wheel)
             if name is None or not wheel.is_file():

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from envlock.guest import launch
 from envlock.lock.temporary import open_draft_folder
-from envlock.packages.wheel_cache import get_cache_folder
-from envlock.runtime.errors import OutsideError, WriteError
+from envlock.packages.indexes import index_settings
+from envlock.runtime.errors import OutsideError, UsageError, WriteError
+from envlock.runtime.user_cache import is_own, make_cache
 
+OVERLAYS = "overlays"
+"""The part of the user's cache that holds them."""
+ABOUT = """
+import sys, sysconfig
+print(sys.implementation.cache_tag)
+print(sysconfig.get_config_var("SOABI"))
+print(sysconfig.get_platform())
+print(sys.prefix)
+"""
+"""A program that says which wheels an interpreter takes, and where its settings of pip are."""
 LIMIT = 1800.0  # seconds: a wheel of TensorFlow has 600 MB
 MODE = "ENVLOCK_MODE"
 """A script that asserts its lockfile on line 1 would refuse every environment but one."""
@@ -23,63 +38,121 @@ Source of the first: the RUNPATH of TensorFlow's libraries, `$ORIGIN/../nvidia/.
 """
 
 
+class Wanted(NamedTuple):
+    """A package to install in an overlay: name, version, and the SHA-256 of its wheel where a lockfile
+    proves it.
+    """
+
+    name: str
+    version: str
+    sha256: str | None = None
+
+
 def make_overlay_folder(named: Path | None = None) -> Path:
     """Return the folder in which overlays are kept, and create it: the named one, else one in the user's cache.
 
     Raises:
+        UsageError: another user can write to it: what is in it runs.
         WriteError: it cannot be created.
     """
-    folder = named
-    if folder is None:
-        folder = get_cache_folder(os.environ, Path.home()) / "bisect"
+    if named is None:
+        return Path(make_cache(os.environ, OVERLAYS))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        named.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(
-            f"cannot create {folder}: {error.strerror}",
+            f"cannot create {named}: {error.strerror}",
             hint="name another folder: XDG_CACHE_HOME, or --state of `envlock bisect`",
         ) from None
-    return folder
+    if not is_own(str(named), link=True):
+        raise UsageError(
+            f"other users can write to {named}, and packages in it are run",
+            hint=f"run `chmod go-w {shlex.quote(str(named))}`, or name a folder of your own",
+        )
+    return named
 
 
-def install_overlay(name: str, version: str, folder: Path, python: Path | None) -> Path:
+def install_overlay(wanted: Wanted, folder: Path, python: Path | None) -> Path:
     """Return a folder with this version of a package and none of its requirements; it is created
-    once.
+    once for each interpreter, platform, hash, and list of indexes.
 
     Only wheels are used, so that no code of the package runs. The environment's pip installs it, or
-    uv if there is no pip.
+    uv if there is no pip; where the hash is known, both refuse another wheel.
 
     Args:
-        name, version: those of the package.
+        wanted: the package.
         folder: contains the overlays.
         python: the interpreter of the environment; this one when not given.
 
     Raises:
         OutsideError: there is no installer, or it finds no wheel of this version for this Python.
+        UsageError: another user can have written the folder of this version.
         WriteError: the folder cannot be written.
     """
-    made = folder / f"{name}-{version}"
-    if made.is_dir():
-        return made
     interpreter = python or Path(sys.executable)
+    key = _make_key(wanted, interpreter)
+    made = folder / f"{wanted.name}-{wanted.version}-{key}"
+    if made.is_dir():
+        if not is_own(str(made)):
+            raise UsageError(
+                f"other users can have written {made}, and it would be run", hint="remove it"
+            )
+        return made
     with open_draft_folder(folder) as draft:
         target = draft / "site"
-        wanted = ("--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(target))
-        words = ["-m", "pip", "install", "--disable-pip-version-check", *wanted]
-        done = launch.ask([*words, f"{name}=={version}"], interpreter, timeout=LIMIT)
+        requirement = f"{wanted.name}=={wanted.version}"
+        options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(target)]
+        if wanted.sha256 is not None:
+            requirement += f" --hash=sha256:{wanted.sha256}"
+            options.append("--require-hashes")
+        # In a file, because a hash can only stand there.
+        (draft / "requirements.txt").write_text(f"{requirement}\n", encoding="utf-8")
+        options += ["-r", str(draft / "requirements.txt")]
+        words = ["-m", "pip", "install", "--disable-pip-version-check", *options]
+        done = launch.ask(words, interpreter, timeout=LIMIT)
         # An environment of `uv venv` has no pip, unless it was made with `--seed`.
         uv = shutil.which("uv")
         if done.code != 0 and b"No module named pip" in done.errors and uv is not None:
-            words = ["pip", "install", "--python", str(interpreter), *wanted, f"{name}=={version}"]
+            words = ["pip", "install", "--python", str(interpreter), *options]
             done = launch.ask(words, Path(uv), timeout=LIMIT)
         if done.code != 0:
-            raise OutsideError(
-                f"cannot install {name} {version} beside the environment: {done.last_words}",
-                hint="check that an index has a wheel for this Python, and that pip or uv is installed",
+            hint = (
+                "check that an index has a wheel for this Python, and that pip or uv is installed"
             )
+            if wanted.sha256 is not None:
+                hint = f"check that an index has the locked wheel, sha256 {wanted.sha256}"
+            raise OutsideError(
+                f"cannot install {wanted.name} {wanted.version} beside the environment: {done.last_words}",
+                hint=hint,
+            )
+        target.chmod(0o700)  # the umask may let others write to it
         # At the end: a folder of this name is taken to be complete by every later call.
-        target.rename(made)
+        try:
+            target.rename(made)
+        except OSError:  # another process has made it meanwhile
+            if not is_own(str(made)):
+                raise
     return made
+
+
+def _make_key(wanted: Wanted, interpreter: Path) -> str:
+    """Return a digest of what decides, beside name and version, which wheel is installed.
+
+    Raises:
+        OutsideError: the interpreter does not answer.
+    """
+    asked = launch.ask(["-I", "-c", ABOUT], interpreter, timeout=LIMIT)
+    about = asked.output.decode("utf-8", "replace").splitlines()
+    if len(about) != 4:
+        raise OutsideError(f"{interpreter} does not say what it is: {asked.last_words}")
+    *kind, prefix = about
+    # A wheel of this hash is the same one, whichever index has it.
+    source: list[object] = [wanted.sha256]
+    if wanted.sha256 is None:
+        indexes = index_settings.load(prefix=Path(prefix)).indexes
+        source = [(index.kind, index.url) for index in indexes]
+    key = json.dumps([kind, source])
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def build_environ(overlays: Sequence[Path], variables: Mapping[str, str | None]) -> dict[str, str]:

@@ -80,9 +80,7 @@ def run_all(
     try:
         while unfinished:
             # A queue does not take an infinite timeout.
-            timeout = None
-            if seconds != inf:
-                timeout = max(until - time.monotonic(), 0)
+            timeout = max(until - time.monotonic(), 0) if seconds != inf else None
             try:
                 event = events.get(timeout=timeout)
             except Empty:

@@ -21,6 +21,9 @@ SHOWN = 3
 OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
 
 
+OTHER_SOURCE = "its source has changed (`envlock build` builds its wheel again)"
+
+
 class LeftOut(NamedTuple):
     """A package that is not among the requested ones, and why."""
 
@@ -57,7 +60,8 @@ def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
             continue
         new = identities.get(name)
         if new is None:
-            found.append(LeftOut(name, old.version, OTHER_FILES))
+            why = OTHER_FILES if old.tree is None else OTHER_SOURCE
+            found.append(LeftOut(name, old.version, why))
         elif new.wheel is None and new.version == old.version:
             found.append(LeftOut(name, old.version, new.reason or OTHER_FILES))
     return found
@@ -65,18 +69,15 @@ def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
 
 def describe_proofs(lock: Lockfile) -> Iterator[str]:
     """Yield sentences: how many packages are proven, and why the others are not."""
-    packages = {}
-    if lock.identity is not None:
-        packages = lock.identity.packages
+    packages = lock.identity.packages if lock.identity is not None else {}
     proven = [package for package in packages.values() if package.wheel is not None]
     yield f"{len(proven):,} of {len(packages):,} packages have a proven wheel{_describe_weak(proven)}"
     for name, package in packages.items():
         if package.reason is not None:
             version = package.version or "(version unknown)"
             yield f"  {name} {version}: {package.reason}"
-    own = None
-    if lock.project is not None:
-        own = lock.project.name
+    yield from _describe_wrong_records(packages)
+    own = lock.project.name if lock.project is not None else None
     if own is not None and own not in packages:
         yield (
             f"hint: the project's own package, {own}, is left out: if it is installed and belongs "
@@ -94,6 +95,15 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
     if any(package.wheel is None and _has_sources(package) for package in packages.values()):
         sources = "checkouts, folders and source archives"
         yield f"hint: `envlock hash --build` builds the wheels of {sources}"
+
+
+def _describe_wrong_records(packages: Mapping[str, PackageIdentity]) -> Iterator[str]:
+    for name, package in packages.items():
+        if package.wrong_record is not None:
+            yield (
+                f"warning: {name} {package.version}: {package.wrong_record.what}; the installed files "
+                "are those of the wheel, and the mistake is its publisher's"
+            )
 
 
 def _describe_weak(proven: Sequence[PackageIdentity]) -> str:

@@ -8,16 +8,25 @@ from math import inf
 from pathlib import Path
 from typing import Literal, Protocol
 
-from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
+from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile, WrongRecord
+from envlock.packages.archive_comparison import (
+    describe_other_files,
+    find_wrong_rows,
+    is_as_recorded,
+    lists_other_files,
+)
 from envlock.packages.identity import explain_misfit
 from envlock.packages.indexes.page import IndexFile, choose, find_source_archives
+from envlock.packages.indexes.ranges import BadWheel
 from envlock.packages.installed_distributions import NO_RECORD, InstalledPackage
+from envlock.packages.local_wheels import Made
 from envlock.packages.parallel import Advance, Done, run_all
 from envlock.packages.proofs import DISTRIBUTIONS_OWN
 from envlock.packages.sources import Source
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
 from envlock.runtime.files.record_rows import (
+    Row,
     describe_difference,
     get_common_content,
     hash_content,
@@ -45,7 +54,7 @@ Proof = Literal["file", "record", "built"]
 
 
 class PartialWheel(Protocol):
-    """A wheel that was read in part."""
+    """A wheel of which the RECORD was read."""
 
     @property
     def record(self) -> str:
@@ -58,12 +67,26 @@ class PartialWheel(Protocol):
         ...
 
 
+class Glanced(PartialWheel, Protocol):
+    """A wheel that was read in part."""
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The names of its files; None if they are unknown."""
+        ...
+
+
 class WholeWheel(PartialWheel, Protocol):
     """A wheel that was read completely; the RECORD comes from these bytes."""
 
     @property
     def sha256(self) -> str:
         """The hash of all its bytes."""
+        ...
+
+    @property
+    def path(self) -> Path | None:
+        """The file on this machine; None if it has no name there."""
         ...
 
 
@@ -74,7 +97,7 @@ class Index(Protocol):
         """Return the files of all indexes under a normalised name."""
         ...
 
-    def glance(self, file: IndexFile) -> PartialWheel | None:
+    def glance(self, file: IndexFile) -> Glanced | None:
         """Return the RECORD of a wheel; None if only the whole wheel can be read."""
         ...
 
@@ -95,12 +118,16 @@ class LocalWheels(Protocol):
         """Whether wheels are built from sources."""
         ...
 
-    def wheel(self, name: str, source: Source | None) -> Path | None:
+    def wheel(self, name: str, source: Source | None, version: str | None = None) -> Made | None:
         """Return a wheel on this machine, in a folder named after its SHA-256.
 
         Raises:
             OutsideError: there is no such wheel; the message is the reason.
         """
+        ...
+
+    def is_current(self, source: Source | None, built: PackageIdentity) -> bool:
+        """Return whether a wheel that was built is here, and its folder has not changed since."""
         ...
 
 
@@ -109,9 +136,9 @@ def prove(
     index: Index | None,
     *,
     known: Mapping[str, PackageIdentity],
-    trust_index: bool = False,
     here: LocalWheels | None = None,
     on_done: Callable[[InstalledPackage], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
     seconds: float = inf,
 ) -> Identity:
     """Return the identity of every distribution, as far as it can be proven.
@@ -120,16 +147,16 @@ def prove(
         packages: the installed distributions.
         index: the index to search; None asks no index.
         known: earlier results; one whose files are still the same is kept.
-        trust_index: accept the sha256 that the index states for a file whose RECORD matches.
         here: the wheels of this machine, for packages that no index has.
         on_done: called with every package that is finished, for a progress bar.
+        say: prints a warning about a package that an index has yanked.
         seconds: how long all packages together may take.
 
     Raises:
         OutsideError: an index failed, contradicts itself or takes too long; the message names every
             package concerned.
     """
-    prover = _Prover(index, trust_index, here)
+    prover = _Prover(index, here, say)
     found: dict[str, PackageIdentity] = {}
     failed: dict[str, EnvlockError] = {}
 
@@ -173,7 +200,7 @@ def is_still_proven(
         return False
     if earlier.proof == "record" and need_whole:
         return False
-    return earlier.version == package.version and earlier.content == hash_content(package.files)
+    return _has_same_files(package, earlier)
 
 
 @dataclass(frozen=True)
@@ -181,18 +208,16 @@ class _Prover:
     """The places that are searched for the wheels of packages."""
 
     index: Index | None
-    trust_index: bool
     local_wheels: LocalWheels | None
+    say: Callable[[str], None] = lambda _: None
 
     def prove(self, package: InstalledPackage, earlier: PackageIdentity | None) -> PackageIdentity:
         """Return what can be said of one package: the earlier answer, where it still holds."""
-        need_whole = self.index is not None and not self.trust_index
+        need_whole = self.index is not None
         # First, as it costs no request: most packages have not changed since.
-        if earlier is not None and is_still_proven(package, earlier, need_whole=need_whole):
-            # A wheel that was built is built again, because its sources may have changed since.
-            is_stale = earlier.proof == "built" and self._can_build()
-            if not is_stale:
-                return earlier
+        is_proven = earlier is not None and is_still_proven(package, earlier, need_whole=need_whole)
+        if earlier is not None and is_proven and not self._is_built_again(package, earlier):
+            return earlier
         found = self._search_index(package)
         if found.wheel is not None or self.local_wheels is None:
             return found
@@ -209,8 +234,15 @@ class _Prover:
             return None
         return _fetch_sources(package, self.index)
 
-    def _can_build(self) -> bool:
-        return self.local_wheels is not None and self.local_wheels.build
+    def _is_built_again(self, package: InstalledPackage, earlier: PackageIdentity) -> bool:
+        """Return whether a wheel that was built here is built again: its sources may have changed."""
+        here = self.local_wheels
+        is_built = earlier.proof == "built" or earlier.tree is not None
+        if not is_built or here is None or not here.build:
+            return False
+        if earlier.source != package.digest:
+            return True
+        return not here.is_current(package.source, earlier)
 
     def _search_index(self, package: InstalledPackage) -> PackageIdentity:
         if package.reason is not None or package.version is None or package.files is None:
@@ -226,8 +258,17 @@ class _Prover:
                 return _describe_unproven(package, f"{reason}; only its file hashes are known")
         first_mismatch = None
         for wheel in wheels:
-            proven = self._prove_wheel(package, wheel, self.index)
+            try:
+                proven = self._prove_wheel(package, wheel, self.index)
+            except BadWheel as error:
+                # One damaged file of an index says nothing of the other packages.
+                return _describe_unproven(package, error.message)
             if isinstance(proven, PackageIdentity):
+                if wheel.yanked:
+                    self.say(
+                        f"warning: {package.name} {package.version} is yanked: its index says that "
+                        "its maintainers ask not to use it"
+                    )
                 return proven
             first_mismatch = first_mismatch or proven
         bundled = _find_bundled(package)
@@ -250,17 +291,18 @@ class _Prover:
         """
         # The RECORD alone first, a small part of a wheel: most that are not the wheel differ there.
         glance = index.glance(wheel)
+        mismatch = None
         if glance is not None:
-            mismatch = _compare_record(package, wheel, glance.record)
-            if mismatch is not None:
+            mismatch = _compare_record(package, wheel.name, glance.record)
+            # Where its RECORD contradicts the wheel itself, only its files say what it installs.
+            if mismatch is not None and not _contradicts_itself(wheel, glance):
                 return mismatch
-            if self.trust_index and wheel.sha256 is not None:
-                return _describe_proven(package, wheel, "record", wheel.sha256, glance.size)
+        is_expected = mismatch is None
         whole = index.fetch(wheel)
-        mismatch = _compare_record(package, wheel, whole.record)
+        mismatch, wrong = _compare_files(package, wheel.name, whole.record, whole.path)
         if mismatch is None:
-            return _describe_proven(package, wheel, "file", whole.sha256, whole.size)
-        if glance is None:
+            return _describe_proven(package, wheel, "file", whole.sha256, whole.size, wrong=wrong)
+        if glance is None or not is_expected or whole.record == glance.record:
             return mismatch
         raise OutsideError(
             f"{wheel.name} changed between two requests: its RECORD matched first, "
@@ -295,10 +337,12 @@ def _prove_locally(
     wheel's files.
     """
     try:
-        path = local_wheels.wheel(package.name, package.source)
-        if path is None:
+        made = local_wheels.wheel(package.name, package.source, package.version)
+        if made is None:
             return _describe_unproven(package, reason)
-        inside = get_common_content(parse_rows(_read_record(path)))
+        path = made.path
+        record = _read_record(path)
+        inside = get_common_content(parse_rows(record))
     except EnvlockError as error:
         return _describe_unproven(package, f"{reason}; {error.message}")
     misfit = explain_misfit(package.name, package.version, path.name)
@@ -316,15 +360,19 @@ def _prove_locally(
             "install it again with pip",
         )
     if package.files is not None:
-        why = describe_difference(package.files, inside)
+        why, wrong = _compare_files(package, path.name, record, path)
         if why is None:
-            return _describe_proven(package, file, "file", sha256, size)
+            return _describe_proven(
+                package, file, "file", sha256, size, wrong=wrong, tree=made.tree
+            )
         code = describe_difference(_drop_metadata(package.files), _drop_metadata(inside))
     if package.origin != "editable" and (code is not None or _is_wheel_source(package)):
         return _describe_unproven(
             package, f"{reason}; the files of {path.name} are others: {code or why}"
         )
-    return _describe_proven(package, file, "built", sha256, size, hash_content(inside))
+    return _describe_proven(
+        package, file, "built", sha256, size, built=hash_content(inside), tree=made.tree
+    )
 
 
 def _is_wheel_source(package: InstalledPackage) -> bool:
@@ -366,14 +414,53 @@ def _describe_url(url: str) -> IndexFile:
     return IndexFile(url.rpartition("/")[2], url)
 
 
-def _compare_record(package: InstalledPackage, wheel: IndexFile, record: str) -> str | None:
-    """Return how the installed files differ from those in a wheel's RECORD; None if they do not."""
+def _contradicts_itself(wheel: IndexFile, glance: Glanced) -> bool:
+    if glance.names is None:
+        return False
+    return lists_other_files(_parse_rows(wheel.name, glance.record), glance.names)
+
+
+def _compare_files(
+    package: InstalledPackage, name: str, record: str, path: Path | None
+) -> tuple[str | None, WrongRecord | None]:
+    """Return how the installed files differ from those of a wheel, None if they do not; and what is
+    wrong with its RECORD.
+    """
+    mismatch = _compare_record(package, name, record)
+    if package.folder is None or path is None or package.origin == "editable":
+        return mismatch, None
+    own = [row for row in package.rows if row.path not in package.overwritten]
+    if mismatch is None and is_as_recorded(own, package.folder):
+        return None, None
+    # Imported here: it loads the HTTP client, which `capture` without `--hashes` does not need.
+    from envlock.packages.indexes.ranges import hash_files
+
+    archive = hash_files(path)
+    other = describe_other_files(package.rows, package.folder, archive)
+    wrong = find_wrong_rows(_parse_rows(name, record), archive)
+    if other is None and wrong is None:
+        # The files are the wheel's, and its RECORD is right: the installed RECORD is not.
+        return mismatch, None
+    return other, wrong
+
+
+def _parse_rows(name: str, record: str) -> list[Row]:
+    """Return the rows of a wheel's RECORD.
+
+    Raises:
+        OutsideError: it is not a RECORD.
+    """
     try:
-        listed = parse_rows(record)
+        return parse_rows(record)
     except FactError as error:
         raise OutsideError(
-            f"{wheel.name}: {error.message}", hint="use another index: this one is damaged"
+            f"{name}: {error.message}", hint="use another index: this one is damaged"
         ) from None
+
+
+def _compare_record(package: InstalledPackage, name: str, record: str) -> str | None:
+    """Return how the installed files differ from those in a wheel's RECORD; None if they do not."""
+    listed = _parse_rows(name, record)
     return describe_difference(dict(package.files or {}), get_common_content(listed))
 
 
@@ -383,7 +470,10 @@ def _describe_proven(
     proof: Proof,
     sha256: str,
     size: int,
+    *,
     built: str | None = None,
+    wrong: WrongRecord | None = None,
+    tree: str | None = None,
 ) -> PackageIdentity:
     file = WheelFile(
         name=wheel.name,
@@ -392,7 +482,14 @@ def _describe_proven(
         url=_keep_web_url(wheel.url),
         index=_keep_web_url(wheel.index_url),
     )
-    return _describe(package, proof=proof, wheel=file, built=built)
+    found = _describe(package, proof=proof, wheel=file, built=built, wrong=wrong)
+    if tree is None:
+        return found
+    # Only fields that were set are written into a lockfile.
+    update = {"tree": tree}
+    if package.digest is not None:
+        update["source"] = package.digest
+    return found.model_copy(update=update)
 
 
 def _describe_unproven(package: InstalledPackage, reason: str) -> PackageIdentity:
@@ -406,6 +503,7 @@ def _describe(
     wheel: WheelFile | None = None,
     reason: str | None = None,
     built: str | None = None,
+    wrong: WrongRecord | None = None,
 ) -> PackageIdentity:
     fields: dict[str, object] = {
         "version": package.version,
@@ -418,6 +516,10 @@ def _describe(
     # Only fields that were set are written into a lockfile.
     if built is not None:
         fields["built"] = built
+    if wrong is not None:
+        fields["wrong_record"] = wrong
+    if package.overwritten:
+        fields["overwritten"] = dict(package.overwritten)
     return PackageIdentity.model_validate(fields)
 
 
@@ -467,4 +569,12 @@ def keep_valid_proofs(
 
 
 def _is_same_install(package: InstalledPackage, entry: PackageIdentity) -> bool:
+    if entry.source is not None and entry.source != package.digest:
+        return False
+    return _has_same_files(package, entry)
+
+
+def _has_same_files(package: InstalledPackage, entry: PackageIdentity) -> bool:
+    if (entry.overwritten or {}) != package.overwritten:
+        return False
     return entry.version == package.version and entry.content == _digest_files(package)

@@ -5,16 +5,21 @@ The build leaves nothing in the original, and does not use leftovers of an earli
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from envlock.guest import launch
 from envlock.lock.temporary import open_draft_folder
 from envlock.packages.sources import Source
+from envlock.packages.wheel_cache import hash_file
 from envlock.runtime.errors import OutsideError, UsageError
+from envlock.runtime.lockfile import NAME as LOCKFILE
+from envlock.runtime.source_files import list_modules
 
 TIMEOUT = 600.0  # seconds for one command of Git
 
@@ -28,12 +33,86 @@ QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 """Variables: write nothing into the original's repository, and never ask for a password."""
 
 
+class SourceTree(NamedTuple):
+    """The files of a folder that a build gets.
+
+    Attributes:
+        root: the folder that their names begin in: that of the repository, or of the project.
+        project: the folder of the project, relative to it.
+        names: files and links, sorted.
+        git: Git's folder; None outside of Git.
+    """
+
+    root: Path
+    project: str
+    names: tuple[str, ...]
+    git: str | None
+
+
+def list_tree(folder: Path) -> SourceTree:
+    """Return the files of a folder of sources that a build gets.
+
+    In a Git work tree, these are the tracked files of the whole repository, submodules included, and
+    of the project's own folder those that are new and not ignored. Modules that are ignored count as
+    well: a version file or an extension module that was made there is imported. Elsewhere, they are
+    all files except what tools and earlier builds have left.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    top = _run_git(["rev-parse", "--show-toplevel"], folder)
+    tracked = None
+    if top is not None:
+        listing = ["ls-files", "-z", "--full-name"]
+        # With `--recurse-submodules`, Git refuses pathspecs that begin with a colon.
+        tracked = _run_git([*listing, "--recurse-submodules"], Path(top.rstrip("\n")))
+    if top is None or not tracked:
+        return SourceTree(folder, ".", tuple(sorted(_walk(folder))), None)
+    root = Path(top.rstrip("\n"))
+    others = ["ls-files", "-z", "--others", "--exclude-standard", "--full-name"]
+    names = set(filter(None, tracked.split("\0")))
+    # A wheel that is not tracked was built here before, and does not belong to the sources.
+    new = (_run_git(others, folder) or "").split("\0")
+    names.update(name for name in new if name and not name.endswith(".whl"))
+    project = os.path.relpath(folder.resolve(), root.resolve())
+    for name in list_modules(str(folder)):
+        names.add(os.path.normpath(f"{project}/{name}"))
+    # Git also lists files that are deleted in the work tree.
+    present = [name for name in names if os.path.lexists(root / name)]
+    git = _run_git(["rev-parse", "--absolute-git-dir"], folder)
+    return SourceTree(root, project, tuple(sorted(present)), git)
+
+
+def digest_tree(tree: SourceTree) -> str:
+    """Return the digest of the names, modes and contents of the files that a build gets.
+
+    Lockfiles do not count: a build writes into one.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    whole = hashlib.sha256()
+    for name in tree.names:
+        file = tree.root / name
+        if file.name == LOCKFILE or not (file.is_symlink() or file.is_file()):
+            continue
+        if file.is_symlink():
+            content = "link " + hashlib.sha256(os.fsencode(file.readlink())).hexdigest()
+        else:
+            content = hash_file(file).sha256
+            if file.stat().st_mode & 0o100:
+                content = f"program {content}"
+        whole.update(os.fsencode(name) + b"\0" + content.encode("ascii") + b"\n")
+    return f"sha256:{whole.hexdigest()}"
+
+
 @contextmanager
-def copy_sources(source: Source) -> Iterator[Path]:
+def copy_sources(source: Source, tree: SourceTree | None = None) -> Iterator[Path]:
     """Yield a copy of a folder of sources, or a clone of a commit; it is removed afterwards.
 
-    The copy of a Git work tree has the tracked files of the whole repository, and those of the
-    project's own folder that are new and not ignored.
+    Args:
+        source: the folder or the commit.
+        tree: the files of the folder; they are listed when not given.
 
     Raises:
         OutsideError: the folder was removed or cannot be read, or Git failed; the message names no
@@ -45,7 +124,7 @@ def copy_sources(source: Source) -> Iterator[Path]:
             if source.kind == "commit":
                 folder = _clone(source, target)
             else:
-                folder = _copy_folder(Path(source.place), target)
+                folder = _copy_tree(tree or list_tree(Path(source.place)), target)
         except OSError as error:
             why = error.strerror or "some of its files are gone"
             raise OutsideError(f"its sources cannot be copied: {why}") from None
@@ -68,46 +147,41 @@ def get_commit_time(folder: Path) -> int:
     return max(int(answer), oldest)
 
 
-def _copy_folder(folder: Path, target: Path) -> Path:
-    top = _run_git(["rev-parse", "--show-toplevel"], folder)
-    tracked = None
-    if top is not None:
-        tracked = _run_git(["ls-files", "-z", "--full-name", ":/"], folder)
-    if top is None or not tracked:
-        shutil.copytree(folder, target, symlinks=True, ignore=_ignore_leftovers(folder))
-        return target
-    root = Path(top.rstrip("\n"))
-    others = ["ls-files", "-z", "--others", "--exclude-standard", "--full-name"]
-    new = (_run_git(others, folder) or "").split("\0")
-    for name in tracked.split("\0"):
-        if name:
-            _copy_file(root / name, target / name)
-    for name in new:
-        # A wheel that is not tracked was built here before, and does not belong to the sources.
-        if name and not name.endswith(".whl"):
-            _copy_file(root / name, target / name)
-    # The copy uses the same repository, so that a version that is derived from tags is the same.
-    git = _run_git(["rev-parse", "--absolute-git-dir"], folder)
-    if git is not None:
-        (target / ".git").write_text(f"gitdir: {git}", encoding="utf-8")
-    return target / folder.resolve().relative_to(root.resolve())
+def _copy_tree(tree: SourceTree, target: Path) -> Path:
+    target.mkdir()
+    for name in tree.names:
+        _copy_file(tree.root / name, target / name)
+    if tree.git is not None:
+        # The copy uses the same repository, so that a version that is derived from tags is the same.
+        (target / ".git").write_text(f"gitdir: {tree.git}", encoding="utf-8")
+    return target / tree.project
 
 
 def _copy_file(file: Path, target: Path) -> None:
-    # Git also lists files that are deleted in the work tree, and the folders of submodules.
+    # Git lists the folder of a submodule that is not checked out.
     if not file.is_symlink() and not file.is_file():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(file, target, follow_symlinks=False)
 
 
-def _ignore_leftovers(root: Path) -> Callable[[str, list[str]], set[str]]:
-    """Return a function for `shutil.copytree` that names the files of a folder that are not copied."""
+def _walk(folder: Path) -> Iterator[str]:
+    """Yield the files and links below a folder without those that tools and builds have left."""
 
-    def ignore(folder: str, names: list[str]) -> set[str]:
-        return {name for name in names if _is_leftover(Path(folder, name), root)}
+    def fail(error: OSError) -> None:
+        raise error
 
-    return ignore
+    for parent, folders, files in os.walk(folder, onerror=fail):
+        kept = []
+        for name in [*folders, *files]:
+            path = Path(parent, name)
+            if _is_leftover(path, folder):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                kept.append(name)
+            else:
+                yield str(path.relative_to(folder))
+        folders[:] = kept
 
 
 def _is_leftover(path: Path, root: Path) -> bool:

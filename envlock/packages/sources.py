@@ -8,9 +8,16 @@ https://packaging.python.org/en/latest/specifications/direct-url-data-structure/
 from __future__ import annotations
 
 import json
+import os
 from importlib.metadata import Distribution
+from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
+
+from envlock.packages.installation import Installation, collect_distributions
+from envlock.runtime.distributions import Distribution as InstalledDistribution
+from envlock.runtime.distributions import normalise
+from envlock.runtime.editable_installs import find_project_folder, is_development_install
 
 Kind = Literal["wheel", "archive", "folder", "commit"]
 
@@ -38,10 +45,41 @@ def find_source(distribution: Distribution) -> Source | None:
     try:
         document = json.loads(distribution.read_text("direct_url.json") or "null")
         if document is None:
-            return None
+            return _find_development_folder(distribution)
         return _parse_source(document)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def find_package(installation: Installation, folder: Path) -> str | None:
+    """Return the normalised name of the package that is installed from a folder; None where not
+    exactly one is.
+    """
+    names = []
+    for name, distribution in collect_distributions(installation).items():
+        source = find_source(distribution)
+        if source is None or source.kind != "folder":
+            continue
+        if os.path.realpath(source.place) == os.path.realpath(folder):
+            names.append(name)
+    return names[0] if len(names) == 1 else None
+
+
+def as_installed(distribution: Distribution) -> InstalledDistribution | None:
+    """Return a distribution as the runtime half describes it; None if its metadata is in no folder."""
+    info = getattr(distribution, "_path", None)
+    if not isinstance(info, Path):
+        return None
+    name = normalise(info.stem.partition("-")[0])
+    return InstalledDistribution(name, "", str(info.parent), str(info))
+
+
+def _find_development_folder(distribution: Distribution) -> Source | None:
+    """Return the project of a package that `setup.py develop` has installed; None for any other."""
+    installed = as_installed(distribution)
+    if installed is None or not is_development_install(installed):
+        return None
+    return Source("folder", find_project_folder(installed))
 
 
 def _parse_source(document: dict[str, object]) -> Source | None:

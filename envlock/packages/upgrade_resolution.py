@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -58,15 +58,17 @@ def resolve_upgrade(wishes: Sequence[Requirement], python: Path | None) -> dict[
     """
     interpreter = python or Path(sys.executable)
     texts = list(map(str, wishes))
-    options = ("install", "--dry-run", "--upgrade", "--only-binary", ":all:")
-    words = ["-m", "pip", *options, "--quiet", "--disable-pip-version-check"]
+    options = ("install", "--dry-run", "--only-binary", ":all:")
+    words = ["-m", "pip", *options, "--upgrade", "--quiet", "--disable-pip-version-check"]
     # Words after `--` are no options, whatever a name begins with.
     done = launch.ask([*words, "--report", "-", "--", *texts], interpreter, timeout=LIMIT)
     if done.code == 0:
         return _read_report(done.output)
     uv = shutil.which("uv")
     if b"No module named pip" in done.errors and uv is not None:
-        words = ["pip", *options, "--python", str(interpreter), "--", *texts]
+        # uv's `--upgrade` would also upgrade what these packages need, whatever TensorFlow requires.
+        named = [f"--upgrade-package={wish.name}" for wish in wishes]
+        words = ["pip", *options, *named, "--python", str(interpreter), "--", *texts]
         done = launch.ask(words, Path(uv), timeout=LIMIT)
         if done.code == 0:
             found = _ADDED.findall(done.errors.decode("utf-8", "replace"))
@@ -75,6 +77,30 @@ def resolve_upgrade(wishes: Sequence[Requirement], python: Path | None) -> dict[
         f"no versions fit {', '.join(texts)}: {done.last_words}",
         hint="check that the index has such wheels for this Python, and that pip 22.2 or uv is installed",
     )
+
+
+def resolve_compatible(
+    wishes: Sequence[Requirement], environment: Installation, python: Path | None
+) -> dict[str, str]:
+    """Return the versions that an installer would install, without taking a package along that breaks
+    what another one in the environment requires, if there is such a choice.
+
+    Raises:
+        OutsideError: there is no installer, or it finds no versions that fit together.
+    """
+    versions = resolve_upgrade(wishes, python)
+    wanted = {canonicalize_name(wish.name) for wish in wishes}
+    limits = []
+    for _, requirement in iter_unmet(environment, versions):
+        if canonicalize_name(requirement.name) not in wanted:
+            limits.append(Requirement(f"{requirement.name}{requirement.specifier}"))
+    if not limits:
+        return versions
+    try:
+        return resolve_upgrade([*wishes, *limits], python)
+    except OutsideError:
+        # No versions meet every requirement, and the report names those that are not met.
+        return versions
 
 
 def _read_report(output: bytes) -> dict[str, str]:
@@ -98,7 +124,16 @@ def find_unmet(environment: Installation, versions: Mapping[str, str]) -> list[s
     """Return the requirements of installed packages that the new versions do not meet, a phrase each: pip installs
     them nevertheless.
     """
-    unmet = []
+    return [
+        f"{package} requires {requirement}"
+        for package, requirement in iter_unmet(environment, versions)
+    ]
+
+
+def iter_unmet(
+    environment: Installation, versions: Mapping[str, str]
+) -> Iterator[tuple[str, Requirement]]:
+    """Yield each installed package with a requirement that the new versions do not meet."""
     for name, distribution in sorted(collect_distributions(environment).items()):
         if name in versions:
             continue
@@ -107,5 +142,4 @@ def find_unmet(environment: Installation, versions: Mapping[str, str]) -> list[s
             if extra or version is None:
                 continue
             if not requirement.specifier.contains(version, prereleases=True):
-                unmet.append(f"{name} {read_field(distribution, 'Version')} requires {requirement}")
-    return unmet
+                yield f"{name} {read_field(distribution, 'Version')}", requirement

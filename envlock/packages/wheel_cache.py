@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from envlock.runtime.errors import UsageError
+from envlock.runtime.user_cache import make_own_folder
 
 
 class CachedFile(NamedTuple):
@@ -17,37 +16,26 @@ class CachedFile(NamedTuple):
     size: int
 
 
+WHEELS = "wheels"
 CHUNK = 1024 * 1024  # bytes
-
-
-def get_cache_folder(environ: Mapping[str, str], home: Path) -> Path:
-    """Return the folder of envlock's cache.
-
-    Source: https://specifications.freedesktop.org/basedir-spec/latest/ (which says to ignore a
-    relative XDG_CACHE_HOME)
-    """
-    named = environ.get("XDG_CACHE_HOME", "")
-    if named.startswith("/"):
-        return Path(named) / "envlock"
-    return home / ".cache" / "envlock"
 
 
 def get_wheel_path(cache: Path, sha256: str, name: str) -> Path:
     """Return the path of the wheel with this hash, whether or not it exists."""
-    return cache / "wheels" / sha256 / name
+    return cache / WHEELS / sha256 / name
 
 
-def prepare(target: Path) -> None:
-    """Create the folder of a file in the cache, for this user only.
+def prepare(cache: Path, sha256: str = "") -> Path:
+    """Create the folder of the wheels with this hash, for this user only, and return it; that of all
+    wheels without one.
 
     Raises:
-        UsageError: it cannot be created.
+        UsageError: it cannot be created, or belongs to another user, who could change a wheel after
+            its hash was computed.
     """
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        hint = "set XDG_CACHE_HOME to another folder"
-        raise UsageError(f"cannot create {target.parent}: {error.strerror}", hint=hint) from None
+    below = f"{WHEELS}/{sha256}" if sha256 else WHEELS
+    make_own_folder(str(cache), below)
+    return cache / below
 
 
 def find_intact(target: Path, sha256: str | None, size: int | None) -> CachedFile | None:
@@ -83,7 +71,6 @@ def hash_file(file: Path) -> CachedFile:
 
 def rename(cache: Path, target: Path, sha256: str) -> Path:
     """Move a file to the place of its hash in the cache, and return that path."""
-    place = get_wheel_path(cache, sha256, target.name)
-    prepare(place)
+    place = prepare(cache, sha256) / target.name
     target.replace(place)
     return place

@@ -77,7 +77,7 @@ def fetch_wheels(
         UsageError: the folder or the cache cannot be created or read.
     """
     if cache is not None:
-        caching.prepare(cache / "wheels")
+        caching.prepare(cache)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with wait_for_folder(folder, on_wait):
@@ -136,8 +136,7 @@ def _obtain(
     if cache is None:
         fetch(package, target, advance)
         return "fetched"
-    cached = caching.get_wheel_path(cache, package.wheel.sha256, package.wheel.name)
-    caching.prepare(cached)
+    cached = caching.prepare(cache, package.wheel.sha256) / package.wheel.name
     # One process at a time, so that a large wheel is not downloaded twice.
     with wait_for_folder(cached.parent, partial(advance, 0)):
         how = "cached"

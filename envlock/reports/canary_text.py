@@ -35,7 +35,7 @@ LEFT_OUT = {
     "state": "reads or changes a variable, an iterator or a table",
     "text": "takes text",
     "random": "draws from a generator of its own",
-    "control": "a function that TensorFlow does not take apart",
+    "control": "a function whose operations TensorFlow does not show",
     "unlisted": "not in the table of operations that are safe to run from a lockfile",
     "large": "tensors of more than 512 MiB",
     "shape": "the shape of its result depends on data",
@@ -65,9 +65,6 @@ def render_lines(report: Report[CanaryEvidence]) -> Iterator[tuple[str, str]]:
 def _render_section(numerics: Numerics) -> Iterator[tuple[str, str]]:
     versions = f"TensorFlow {clean(numerics.tensorflow)}, NumPy {clean(numerics.numpy)}"
     yield "plain", f"{versions}, battery {numerics.battery}"
-    if numerics.emulated is not None:
-        emulated = f"an emulated {clean(numerics.emulated)}"
-        yield "warning", f"an estimate: computed on {emulated}, not on a real one"
     documents = numerics.model_dump(include={"groups"})["groups"]
     for name, group in numerics.groups.items():
         conditions = _describe_conditions(documents[name]["conditions"])

@@ -20,14 +20,3 @@ def render(report: Report) -> str:
             line += f" ({CODE_PARTS[where.part]})"
         lines.append(clean(line))
     return "\n".join([*lines, report.headline])
-
-
-def render_statistics(report: Report) -> str:
-    """Return how often each rule found something, the commonest first, then the headline."""
-    counts: dict[str, int] = {}
-    for finding in report.findings:
-        counts[finding.rule] = counts.get(finding.rule, 0) + 1
-    lines = []
-    for rule, number in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
-        lines.append(f"{number:>5}  {rule}  {report.titles[rule]}")
-    return "\n".join([*lines, report.headline])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from envlock.reports.divergence_text import describe_reading
-from envlock.runtime.report import Finding, Report, clean
+from envlock.reports.page import escape_text, render_whole_page
+from envlock.runtime.report import Finding, Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,19 +16,14 @@ if TYPE_CHECKING:
     from envlock.divergence.trace import Place
 
 STYLE = """
-:root { color-scheme: light dark; --bad: #c62828; --warn: #b26a00; --ok: #2e7d32; --dim: #777; --line: #8884; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 code, pre, td { font-family: ui-monospace, monospace; font-size: 13px; }
-pre { border: 1px solid var(--line); border-radius: 6px; padding: .6rem; overflow-x: auto; }
 .here { background: #c6282822; display: block; }
-table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
+table { width: 100%; } th { text-align: left; font-weight: 600; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; vertical-align: top; }
-td { overflow-wrap: anywhere; min-width: 4em; } th { white-space: nowrap; } .wide { overflow-x: auto; }
+td { overflow-wrap: anywhere; min-width: 4em; } th { white-space: nowrap; }
 .cause td { background: #c6282822; } .carried td { background: #b26a0018; }
 .cause td:first-child { border-left: 4px solid var(--bad); } .carried td:first-child { border-left: 4px solid #b26a00; }
 .same td:first-child { border-left: 4px solid var(--ok); }
-.bad { color: var(--bad); } .ok { color: var(--ok); } .dim { color: var(--dim); }
 .runs span { display: inline-block; min-width: 1.6em; text-align: center; border-radius: 4px; margin-right: 2px; }
 """
 STATES = {
@@ -43,23 +38,9 @@ COLORS = 12
 def render_page(report: Report[DivergeEvidence]) -> str:
     """Return the page for a report of `diverge`."""
     evidence = report.evidence
-    headline = report.headline
-    verdict = "ok"
-    if not report.match:
-        verdict = "bad"
-        headline = report.findings[0].message
+    headline = report.headline if report.match else report.findings[0].message
     title = f"envlock diverge: {evidence.target}"
-    # A page is passed on: whatever names of a script are in it, it loads and runs nothing.
-    # https://developer.mozilla.org/en-US/docs/Web/HTTP/Guides/CSP
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    parts = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{_escape(title)}</title><style>{STYLE}</style></head><body>\n",
-        f'<h1 class="{verdict}">{_escape(headline)}</h1>\n',
-        _render_circumstances(evidence),
-    ]
+    parts = [_render_circumstances(evidence)]
     if evidence.match:
         parts.append(_render_list("Limits", report.notes))
         parts.append(_render_levels(evidence.levels))
@@ -68,9 +49,8 @@ def render_page(report: Report[DivergeEvidence]) -> str:
     else:
         parts += _render_difference(report)
     for failure in evidence.failures:
-        parts.append(f"<h2>Traceback</h2>\n<pre>{_escape(failure.traceback)}</pre>\n")
-    parts.append("</body></html>\n")
-    return "".join(parts)
+        parts.append(f"<h2>Traceback</h2>\n<pre>{escape_text(failure.traceback)}</pre>\n")
+    return render_whole_page(report, title, headline, STYLE, parts)
 
 
 def _render_difference(report: Report[DivergeEvidence]) -> list[str]:
@@ -96,19 +76,15 @@ def _render_circumstances(evidence: DivergeEvidence) -> str:
     text = f"{evidence.runs} runs of {evidence.target} with TensorFlow {evidence.tensorflow}"
     if evidence.keras:
         text += f", Keras {evidence.keras}"
-    return f'<p class="dim">{_escape(text)}</p>\n'
+    return f'<p class="dim">{escape_text(text)}</p>\n'
 
 
 def _render_levels(levels: Iterable[Level]) -> str:
     rows = ""
     for level in levels:
-        found = "identical"
-        if level.name is not None:
-            found = f"step {level.step}: {level.name}"
+        found = f"step {level.step}: {level.name}" if level.name is not None else "identical"
         runs = "".join(map(_render_result, level.groups))
-        cells = (
-            f'<td>{_escape(level.mode)}</td><td>{_escape(found)}</td><td class="runs">{runs}</td>'
-        )
+        cells = f'<td>{escape_text(level.mode)}</td><td>{escape_text(found)}</td><td class="runs">{runs}</td>'
         rows += f"<tr>{cells}<td>{level.entries:,}</td><td>{level.steps}</td></tr>"
     names = ("run", "first difference", "result of each run", "entries", "steps")
     return f"<h2>Comparisons</h2>\n<table>{_render_head(names)}{rows}</table>\n"
@@ -127,9 +103,9 @@ def _render_result(number: int) -> str:
 def _render_explanation(cause: Finding, known: Known | None) -> str:
     """Return why it happens and a remedy, which are what a reader wants first."""
     remedies = _render_list("Remedies", cause.fix.split("\n"))
-    text = f"<h2>Why</h2>\n<p>{_escape(cause.why)}</p>\n{remedies}"
+    text = f"<h2>Why</h2>\n<p>{escape_text(cause.why)}</p>\n{remedies}"
     if known is not None:
-        text += f'<p class="dim">{_escape(known.row)}: {_escape(known.source)}</p>\n'
+        text += f'<p class="dim">{escape_text(known.row)}: {escape_text(known.source)}</p>\n'
     return text
 
 
@@ -139,14 +115,16 @@ def _render_place(evidence: DivergeEvidence) -> str:
     if place is None:
         parts.append("<p>Not in a line of the program.</p>\n")
     else:
-        where = f"<code>{_escape(place.file)}:{place.line}</code> in {_escape(place.function)}"
+        where = (
+            f"<code>{escape_text(place.file)}:{place.line}</code> in {escape_text(place.function)}"
+        )
         parts.append(f"<p>{where}</p>\n")
         parts.append(_render_source(evidence.source, evidence.source_from, place.line))
     maker = evidence.maker
     if maker is not None:
         line = maker.place.line
-        where = f"<code>{_escape(maker.place.file)}:{line}</code>"
-        parts.append(f"<p>The value was made in {where}, by {_escape(maker.name)}:</p>\n")
+        where = f"<code>{escape_text(maker.place.file)}:{line}</code>"
+        parts.append(f"<p>The value was made in {where}, by {escape_text(maker.name)}:</p>\n")
         parts.append(_render_source([maker.text], line, line))
     return "".join(parts)
 
@@ -180,7 +158,7 @@ def _render_source(lines: Iterable[str], start: int, wanted: int) -> str:
     """Return numbered lines of a program with the wanted one marked; empty without lines."""
     rows = []
     for number, line in enumerate(lines, start):
-        row = f"{number:>5}  {_escape(line)}"
+        row = f"{number:>5}  {escape_text(line)}"
         if number == wanted:
             rows.append(f'<span class="here">{row}</span>')
         else:
@@ -197,10 +175,8 @@ def _render_origins(origins: Iterable[Origin], differing: Sequence[int]) -> str:
         if origin.made_by is not None:
             operation = origin.made_by.operation
             source = f"{operation.type}{_locate(operation.place)}"
-        state = "equal"
-        if origin.input in differing:
-            state = "differs"
-        cells = f"<td>{_escape(origin.spec)}</td><td>{_escape(source)}</td><td>{state}</td>"
+        state = "differs" if origin.input in differing else "equal"
+        cells = f"<td>{escape_text(origin.spec)}</td><td>{escape_text(source)}</td><td>{state}</td>"
         rows += f"<tr>{cells}</tr>"
     if not rows:
         return ""
@@ -213,7 +189,7 @@ def _render_timeline(lines: Iterable[Line]) -> str:
     for line in lines:
         rows += f'<tr class="{line.state}">'
         for cell in _fill_row(line):
-            rows += f"<td>{_escape(cell)}</td>"
+            rows += f"<td>{escape_text(cell)}</td>"
         rows += "</tr>"
     head = _render_head(("entry", "step", "operation", "gives", "line", "in the runs", "results"))
     return f'<h2>Surrounding operations</h2>\n<table id="timeline">{head}{rows}</table>\n'
@@ -222,9 +198,7 @@ def _render_timeline(lines: Iterable[Line]) -> str:
 def _fill_row(line: Line) -> list[str]:
     """Return the cells of one entry of the timeline."""
     # The number of results matters only if the runs disagree.
-    results = ""
-    if line.state != "same":
-        results = str(line.distinct)
+    results = str(line.distinct) if line.state != "same" else ""
     return [
         str(line.index),
         str(line.entry.step),
@@ -238,10 +212,10 @@ def _fill_row(line: Line) -> list[str]:
 
 def _render_list(title: str, items: Iterable[str]) -> str:
     """Return a heading with a list; empty without items."""
-    listed = "".join(f"<li>{_escape(item)}</li>" for item in items)
+    listed = "".join(f"<li>{escape_text(item)}</li>" for item in items)
     if not listed:
         return ""
-    return f"<h2>{_escape(title)}</h2>\n<ul>{listed}</ul>\n"
+    return f"<h2>{escape_text(title)}</h2>\n<ul>{listed}</ul>\n"
 
 
 def _locate(place: Place | None) -> str:
@@ -249,7 +223,3 @@ def _locate(place: Place | None) -> str:
     if place is None:
         return ""
     return f" at {place.file}:{place.line}"
-
-
-def _escape(text: str) -> str:
-    return escape(clean(text))

@@ -30,9 +30,7 @@ def render_lines(report: Report[DivergeEvidence]) -> Iterator[Line]:
     yield "title", report.headline
     for level in evidence.levels:
         yield "plain", f"  {_render_level(level)}"
-    causes = report.findings[:1]
-    if evidence.match:
-        causes = []
+    causes = [] if evidence.match else report.findings[:1]
     for finding in report.findings:
         message = f"{clean(finding.message)}{_name_rule(report, finding)}"
         yield finding.severity, f"  {MARKS[finding.severity]} {message}"
@@ -108,9 +106,7 @@ def _render_place(evidence: DivergeEvidence) -> Iterator[Line]:
     where = f"{clean(place.file)}:{place.line} in {clean(place.function)}"
     yield "plain", f"      where: {where}{step}"
     for number, line in enumerate(evidence.source, evidence.source_from):
-        mark = " "
-        if number == place.line:
-            mark = ">"
+        mark = ">" if number == place.line else " "
         yield "plain", f"        {mark} {number:>4} | {clean(line)}"
 
 

@@ -22,9 +22,7 @@ def hang_lines(lines: Iterable[tuple[str, str]], width: int) -> Iterator[tuple[s
             yield style, line
             continue
         start = _START.match(line)
-        indent = ""
-        if start is not None:
-            indent = " " * start.end()
+        indent = " " * start.end() if start is not None else ""
         # A path or a value is copied whole, so no word is broken.
         parts = textwrap.wrap(
             line,

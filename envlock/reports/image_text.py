@@ -153,9 +153,7 @@ def _list_ranking(document: Mapping[str, Any], limit: int) -> Lines:
     head, *lines = _align(["", "route", "image", *map(COLUMNS.__getitem__, names)], rows)
     yield "title", head
     for candidate, line in zip(shown, lines, strict=True):
-        style = "note"
-        if candidate["usable"]:
-            style = "plain"
+        style = "plain" if candidate["usable"] else "note"
         yield style, line
     for number, candidate in enumerate(shown, 1):
         yield "plain", ""

@@ -38,9 +38,7 @@ def render(report: Report, *, color: bool = False) -> str:
 
 def _add_case(suite: ET.Element, report: Report, rule: Rule, finding: Finding) -> None:
     where, file = finding.where, clean(get_file(report, finding))
-    place = file
-    if where.file:
-        place = clean(str(where))
+    place = clean(str(where)) if where.file else file
     name = clean(rule.id)
     # The path of a fact is its place.
     if where.fact != rule.id:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from envlock.reports.heatmap import COLORS, Heatmap, Scale, find_scale, make_heatmaps
+from envlock.reports.page import escape_text, render_whole_page
 from envlock.reports.repeat_summary import summarize_quantities
 from envlock.reports.repeat_text import UNITS, find_largest, list_compared_steps
-from envlock.runtime.report import Finding, Report, clean, count
+from envlock.runtime.report import Finding, Report, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,16 +29,10 @@ HUES = 12
 """The hues of lines; more lines repeat a color, and show their names under the pointer."""
 
 _STYLE = """
-:root { color-scheme: light dark; --bad: #c62828; --ok: #2e7d32; --dim: #888; --line: #8884; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
-pre { border: 1px solid var(--line); border-radius: 6px; padding: .6rem; overflow-x: auto; font-size: 13px; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 12px; }
+table { font-size: 12px; }
 th, td { padding: 2px 6px; text-align: right; min-width: 3.5em; border: 1px solid var(--line); white-space: nowrap; }
 .facts th, .facts td { text-align: left; } .facts td { white-space: normal; overflow-wrap: break-word; max-width: 50rem; }
-th { font-weight: normal; } th, .dim, td.z { color: var(--dim); }
-.bad { color: var(--bad); } .ok { color: var(--ok); }
+th { font-weight: normal; } th, td.z { color: var(--dim); }
 .key { display: inline-block; padding: 0 .6em; margin-right: .3em; border-radius: 3px; font-size: 12px; }
 i.key { width: .9em; height: .9em; padding: 0; vertical-align: -.1em; }
 .maps { display: flex; flex-wrap: wrap; gap: 0 2rem; } section { max-width: 100%; }
@@ -46,56 +41,39 @@ svg { width: 100%; max-width: 60rem; font-size: 11px; } svg text { fill: current
 """
 
 
-def render_page(report: Report[RepeatEvidence], text: str, date: str | None = None) -> str:
+def render_page(report: Report[RepeatEvidence], text: str) -> str:
     """Return the page: the verdict, what was run, which quantities differ, the chart, every matrix
     in one scale of colors, and the text.
-
-    `date` is shown as it is given: without it, two runs on two days have the same page.
     """
     title = f"envlock {report.command}"
     program = report.evidence.circumstances.get("program")
     if program is not None:
         title += f": {program}"
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
     heatmaps = make_heatmaps(report)
     scale = find_scale(heatmaps)
-    verdict = "bad"
-    if report.match:
-        verdict = "ok"
-    parts = [
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
-        f"<title>{_escape(title)}</title>\n<style>{_STYLE}{_list_colors()}</style>\n</head>\n<body>\n",
-        f'<h1 class="{verdict}">{_escape(report.headline)}</h1>\n',
-    ]
-    parts += map(_render_finding, report.findings)
-    parts.append(_render_circumstances(report.evidence, date))
+    parts = list(map(_render_finding, report.findings))
+    parts.append(_render_circumstances(report.evidence))
     parts.append(_render_quantities(report.evidence))
     parts.append(_render_chart(report.evidence))
     if heatmaps:
         parts.append(f"<h2>Distances between runs</h2>\n{_render_legend(scale)}")
     tables = "".join(_render_table(heatmap, scale) for heatmap in heatmaps)
     parts.append(f'<div class="maps">\n{tables}</div>\n')
-    parts.append(f"<h2>As on the terminal</h2>\n<pre>{escape(text)}</pre>\n</body>\n</html>\n")
-    return "".join(parts)
+    parts.append(f"<h2>As on the terminal</h2>\n<pre>{escape(text)}</pre>\n")
+    return render_whole_page(report, title, report.headline, _STYLE + _list_colors(), parts)
 
 
-def _render_circumstances(evidence: RepeatEvidence, date: str | None) -> str:
+def _render_circumstances(evidence: RepeatEvidence) -> str:
     """Return what was run, where and how, as a table."""
     rows = dict(evidence.circumstances)
     rows["runs"] = str(len(evidence.labels))
     for name, environment in evidence.environments.items():
-        suffix = ""
-        if len(evidence.environments) > 1:
-            suffix = f" ({name})"
+        suffix = f" ({name})" if len(evidence.environments) > 1 else ""
         for what, value in environment.items():
             rows[f"{what}{suffix}"] = value
-    if date is not None:
-        rows["date"] = date
     body = ""
     for name, value in rows.items():
-        body += f"<tr><th>{_escape(name)}</th><td>{_escape(value)}</td></tr>\n"
+        body += f"<tr><th>{escape_text(name)}</th><td>{escape_text(value)}</td></tr>\n"
     return f'<h2>What was run</h2>\n<div class="wide"><table class="facts">\n{body}</table></div>\n'
 
 
@@ -106,11 +84,9 @@ def _render_quantities(evidence: RepeatEvidence) -> str:
         return ""
     body = ""
     for each in summaries:
-        first = "never"
-        if each.first is not None:
-            first = f"step {each.first}"
+        first = f"step {each.first}" if each.first is not None else "never"
         cells = [each.name, first, f"{each.often} of {len(evidence.steps)} steps", each.largest]
-        body += "<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in cells) + "</tr>\n"
+        body += "<tr>" + "".join(f"<td>{escape_text(cell)}</td>" for cell in cells) + "</tr>\n"
     head = "".join(
         f"<th>{name}</th>"
         for name in ("quantity", "first step that differs", "how often", "largest distance")
@@ -122,7 +98,7 @@ def _render_quantities(evidence: RepeatEvidence) -> str:
 
 
 def _render_finding(finding: Finding) -> str:
-    return f'<p>{_escape(finding.message)}. <span class="dim">{_escape(finding.fix)}</span></p>\n'
+    return f'<p>{escape_text(finding.message)}. <span class="dim">{escape_text(finding.fix)}</span></p>\n'
 
 
 def _list_colors() -> str:
@@ -156,30 +132,30 @@ def _render_legend(scale: Scale) -> str:
 def _render_table(heatmap: Heatmap, scale: Scale) -> str:
     head = rows = ""
     for a, label in enumerate(heatmap.labels):
-        head += f"<th>{_escape(label)}</th>"
+        head += f"<th>{escape_text(label)}</th>"
         cells = "".join(_render_cell(heatmap, a, b, scale) for b in range(len(heatmap.labels)))
-        rows += f"<tr><th>{_escape(label)}</th>{cells}</tr>\n"
+        rows += f"<tr><th>{escape_text(label)}</th>{cells}</tr>\n"
     notes = ""
     for note in heatmap.notes:
-        notes += f"<p>{_escape(note)}</p>\n"
+        notes += f"<p>{escape_text(note)}</p>\n"
     table = f'<div class="wide"><table>\n<tr><th></th>{head}</tr>\n{rows}</table></div>\n'
-    return f"<section><h3>{_escape(heatmap.title)}</h3>\n{table}{notes}</section>\n"
+    return f"<section><h3>{escape_text(heatmap.title)}</h3>\n{table}{notes}</section>\n"
 
 
 def _render_cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
     cell = heatmap.cells[a][b]
     runs = f"runs {heatmap.labels[a]} and {heatmap.labels[b]}"
     if cell is None:
-        return f'<td class="z" title="{_escape(runs)}: no distance">-</td>'
+        return f'<td class="z" title="{escape_text(runs)}: no distance">-</td>'
     if cell == 0 and heatmap.results[a] == heatmap.results[b]:
-        return f'<td class="z" title="{_escape(runs)}: the same bits">0</td>'
+        return f'<td class="z" title="{escape_text(runs)}: the same bits">0</td>'
     if cell == 0:
-        return f'<td class="z" title="{_escape(runs)}: the same values in other bits">0*</td>'
+        return f'<td class="z" title="{escape_text(runs)}: the same values in other bits">0*</td>'
     title = f"{runs}: {UNITS['sum']} {cell:.6g}"
     for name, cells in heatmap.others.items():
         if cells[a][b] is not None:
             title += f"; {UNITS[name]} {cells[a][b]:.6g}"
-    return f'<td class="l{scale.find_level(cell)}" title="{_escape(title)}">{cell:.1e}</td>'
+    return f'<td class="l{scale.find_level(cell)}" title="{escape_text(title)}">{cell:.1e}</td>'
 
 
 def _render_chart(evidence: RepeatEvidence) -> str:
@@ -194,7 +170,7 @@ def _render_chart(evidence: RepeatEvidence) -> str:
     lines, names = "", ""
     for n, (name, row) in enumerate(points.items()):
         lines += _render_points(n % HUES, name, row, steps, (low, high))
-        names += f'<i class="key s{n % HUES}"></i>{_escape(name)} '
+        names += f'<i class="key s{n % HUES}"></i>{escape_text(name)} '
     compared = list_compared_steps(evidence)
     note = (
         f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, measured at the {count(len(compared), 'compared step')}; "
@@ -260,7 +236,7 @@ def _render_points(
     dots = ""
     for step, value in sorted(row.items()):
         x, y = _find_x(step, steps), _find_y(value, decades)
-        title = f"{_escape(name)}, step {step}: {value:.6g}"
+        title = f"{escape_text(name)}, step {step}: {value:.6g}"
         dots += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{title}</title></circle>'
     # No line: what is between two steps was not measured.
     return f'<g class="s{number}">{dots}</g>'
@@ -275,12 +251,10 @@ def _render_bar(evidence: RepeatEvidence) -> str:
     y = HEIGHT - 30
     bar = ""
     for first, last, names in _split_steps(evidence):
-        kind = "even"
-        if names:
-            kind = "rug"
+        kind = "rug" if names else "even"
         x = LEFT + step_width * (first - 0.5)
         width = max(step_width * (last - first + 1) - 0.5, 0.5)
-        title = _escape(_describe_steps(steps[first], steps[last], names))
+        title = escape_text(_describe_steps(steps[first], steps[last], names))
         box = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="8"'
         bar += f'<rect class="{kind}" {box}><title>{title}</title></rect>'
     for step, x, side in ((steps[0], LEFT, "start"), (steps[-1], WIDTH - RIGHT, "end")):
@@ -289,9 +263,7 @@ def _render_bar(evidence: RepeatEvidence) -> str:
 
 
 def _describe_steps(first: int, last: int, names: Sequence[str]) -> str:
-    where = f"steps {first} to {last}"
-    if first == last:
-        where = f"step {first}"
+    where = f"step {first}" if first == last else f"steps {first} to {last}"
     if not names:
         return f"{where}: the same bits"
     return f"{where}: {', '.join(names)} differ"
@@ -308,7 +280,3 @@ def _split_steps(evidence: RepeatEvidence) -> Iterator[tuple[int, int, tuple[str
         if place == len(found) or found[place] != found[first]:
             yield first, place - 1, found[first]
             first = place
-
-
-def _escape(value: object) -> str:
-    return escape(clean(str(value)))

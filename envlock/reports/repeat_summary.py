@@ -36,9 +36,7 @@ def summarize_quantities(evidence: RepeatEvidence) -> list[Summary]:
         steps.setdefault(equal.quantity, [])
     summaries = []
     for name, differing in steps.items():
-        first = None
-        if differing:
-            first = differing[0]
+        first = differing[0] if differing else None
         summaries.append(Summary(name, first, len(differing), _find_largest(evidence, name)))
     return summaries
 

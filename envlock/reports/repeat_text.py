@@ -26,9 +26,7 @@ def render_lines(report: Report[RepeatEvidence]) -> Iterator[Line]:
     evidence = report.evidence
     for line in evidence.about:
         yield "plain", clean(line)
-    style = "title"
-    if report.match:
-        style = "plain"
+    style = "plain" if report.match else "title"
     yield style, report.headline
     for finding in report.findings:
         yield finding.severity, f"  {MARKS[finding.severity]} {finding.message}"

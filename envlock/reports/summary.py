@@ -76,9 +76,7 @@ def _count_packages(facts: Mapping[str, object]) -> list[str]:
     if "packages" not in facts:
         return []
     packages = facts["packages"]
-    number = 0
-    if isinstance(packages, Mapping):
-        number = len(packages)
+    number = len(packages) if isinstance(packages, Mapping) else 0
     return [str(number)]
 
 

@@ -47,7 +47,7 @@ def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
 
 
 CODE_PARTS = {
-    "unsure": "unless the set holds numbers only",
+    "unsure": "that may not matter",
     "tests": "in tests",
     "uncalled": "in code that nothing here runs",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from envlock.runtime.report import MARKS, Report, clean, count, show
+from envlock.runtime.report import MARKS, WARNING, Report, clean, count, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +27,13 @@ def render_lines(report: Report[TracesEvidence]) -> Iterator[Line]:
         yield "plain", "    all operations gave the same bits"
     for finding in report.findings:
         yield finding.severity, f"  {MARKS[finding.severity]} {clean(finding.message)}"
-        pair = evidence.first
-        if pair is None:
-            pair = evidence.earliest
-        if finding is report.findings[0] and evidence.comparable and pair is not None:
+        pair = evidence.first or evidence.earliest
+        has_pair = finding.rule in ("operation", "carried") and finding.severity != WARNING
+        if has_pair and evidence.comparable and pair is not None:
             yield from _render_details(pair)
+        if finding.severity != WARNING:
+            yield "note", f"      why: {clean(finding.why)}"
+            yield "note", f"      fix: {clean(finding.fix)}"
     if evidence.conditions:
         yield "title", "differences between the two environments"
     for name, (left, right) in evidence.conditions.items():

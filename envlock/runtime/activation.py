@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-from envlock.runtime import calls, own_variables, uncured_lines, variable_plan
+from envlock.runtime import calls, own_variables, variable_plan
 from envlock.runtime.assertion import (
     check_data,
     locate,
@@ -34,7 +34,7 @@ from envlock.runtime.judgement import (
     judge_here,
 )
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.recipe import find_recipe
+from envlock.runtime.recipe import find_recipe, warn_beyond_recipes
 from envlock.runtime.variable_plan import is_fixed
 
 TYPE_CHECKING = False
@@ -173,8 +173,8 @@ def activate(
     steps = _set_variables(host, wanted)
     steps += _fix_threads(wanted, mode, warnings)
     steps += _make_calls(recipe, version, number, warnings)
+    warnings += warn_beyond_recipes(version)
     warnings += _list_remarks(host, wanted)
-    warnings += uncured_lines.list_uncured_lines()
     activation = Activation(version, number, report, steps, warnings)
     _done[:] = [activation]
     if not quiet:
@@ -201,9 +201,7 @@ def _read_lock(
 
 def _choose_seed(seed: Optional[int]) -> int:
     """Return the given seed, else the seed of the process, else 42."""
-    given: object = seed
-    if seed is None:
-        given = os.environ.get("ENVLOCK_SEED")
+    given: object = os.environ.get("ENVLOCK_SEED") if seed is None else seed
     if given is None or given == "":
         return SEED
     number = _parse_seed(given)
@@ -237,9 +235,7 @@ def _parse_seed(given: object) -> Optional[int]:
 def _find_recipe(host: Host) -> Tuple[str, Recipe]:
     """Return the version of the installed TensorFlow, and the recipe that makes it deterministic."""
     facts = tensorflow.collect(host)
-    version: object = facts
-    if isinstance(facts, dict):
-        version = facts["version"]
+    version: object = facts["version"] if isinstance(facts, dict) else facts
     if isinstance(version, Unavailable):
         raise FactError(
             f"the version of TensorFlow is unknown: {version.reason}", hint="reinstall TensorFlow"
@@ -271,9 +267,7 @@ def _list_late_effects(host: Host, wanted: Variables) -> List[str]:
     problems = []
     for name, value, why in wanted.changes:
         if name not in own_variables.THREADS:
-            state = value
-            if value is None:
-                state = "unset"
+            state = "unset" if value is None else value
             problems.append(f"{name} must be {state} before it is imported ({why})")
     # A second call only seeds again, and TensorFlow may have started to compute by then.
     if not _done and calls.is_initialised(calls.import_tensorflow()):

@@ -8,29 +8,56 @@ import os
 import sys
 
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, LockfileError, UsageError
+from envlock.runtime.host import Host, get_mark, remember
 from envlock.runtime.judgement import verify
 from envlock.runtime.lockfile import NAME, find, find_outside, find_project, read_file
-from envlock.runtime.report import DATA, WARNING, clean, clean_lines
+from envlock.runtime.report import DATA, NOT_HELD, UNREAD, WARNING, clean, clean_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Dict, Optional, Tuple, Union
+    from typing import Dict, List, Optional, Set, Tuple, Union
 
     from envlock.runtime.facts import Document
+    from envlock.runtime.host import Mark
     from envlock.runtime.report import Report
 
     Key = Tuple[object, ...]
     """What a verdict depends on."""
 
-ENFORCING = ("enforce", "deep")
+DEEP = "deep"
+ENFORCING = ("enforce", DEEP)
 OFF = "off"
 MODES = (*ENFORCING, "warn", OFF)
 
 SITE = ("site-packages", "dist-packages")
 
-_verified: Dict[Key, Report] = {}
+
+class _Verdict:
+    """A match on the environment, and what it rests on.
+
+    Attributes:
+        report: without the data, which is looked at in each call.
+        document: the lockfile.
+        looked: the state of each folder and file when it was looked at, by path.
+    """
+
+    __slots__ = ("document", "looked", "report")
+
+    def __init__(self, report: Report, document: Document, looked: Dict[str, Mark]) -> None:
+        self.report = report
+        self.document = document
+        self.looked = looked
+
+    def is_current(self) -> bool:
+        """Return whether all that was looked at is as it was."""
+        return all(get_mark(path) == mark for path, mark in self.looked.items())
+
+
+_verified: Dict[Key, _Verdict] = {}
 """The verdicts of this process; a forked child inherits them, and so does not verify again."""
+_said: Set[str] = set()
+"""The warnings on data that this process has printed."""
 
 
 def has_matched() -> bool:
@@ -45,12 +72,13 @@ def assert_locked(
 
     Call it before `import tensorflow`: afterwards, the value of a variable that has changed since
     the process started is unknown. A second call in the same process, or in a forked child, costs
-    microseconds, unless the lockfile, a variable or a folder of installed packages has changed
-    since. A spawned child verifies again: it is a new process, and may differ.
+    microseconds, unless something that the verdict was read from has changed since; input data is
+    looked at again. A spawned child verifies again: it is a new process, and may differ.
 
     Args:
-        path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current
-            folder up to the project's, else from the script's folder up to its project's.
+        path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the script's
+            folder up to its project's, else from the current folder up to its project's. Without a
+            script (`-c`, `-m`, pytest, notebooks) the current folder comes first.
         policy: `strict`, `bits`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the
             lockfile's own.
 
@@ -75,15 +103,28 @@ def assert_locked(
     lockfile = locate(path)
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
     key = _make_key(lockfile, chosen)
-    report = _verified.get(key)
-    if report is None:
+    known = _verified.get(key)
+    deep = mode == DEEP
+    if known is not None and known.is_current():
+        report = check_data(known.report, known.document, lockfile, chosen, deep=deep)
+    else:
         document = read_file(lockfile)
-        deep = mode == "deep"
-        report = verify(document, chosen, deep=deep)
-        report = check_data(report, document, lockfile, chosen, deep=deep)
+        looked: Dict[str, Mark] = {}
+        remember(looked)
+        try:
+            report = verify(document, chosen, deep=deep)
+        finally:
+            remember(None)
+        report.subject = lockfile
+        if path is None and os.path.dirname(lockfile) not in ("", _get_current_folder()):
+            report.notes.append(f"lockfile: {lockfile}")
+        for finding in report.findings:
+            if finding.rule == NOT_HELD:
+                say(f"warning: {finding.message}: run `envlock capture` again")
         # A refusal is not remembered: after its cause was removed, the check can be repeated.
         if report.match:
-            _verified[key] = report
+            _verified[key] = _Verdict(report, document, looked)
+        report = check_data(report, document, lockfile, chosen, deep=deep)
     if not report.match:
         refuse(mismatch(lockfile, report, sys._getframe(1)), mode)
     return report
@@ -102,8 +143,11 @@ def check_data(
 
     report = add_data(report, document, lockfile, policy, deep=deep)
     for finding in report.findings:
-        if finding.rule == DATA and finding.severity == WARNING:
-            say(f"warning: {finding.message}")
+        text = f"warning: {finding.message}"
+        is_of_data = finding.rule in (DATA, UNREAD) and finding.severity == WARNING
+        if is_of_data and text not in _said:
+            _said.add(text)  # once in a process, though the data is looked at in each call
+            say(text)
     return report
 
 
@@ -143,25 +187,55 @@ def locate(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
     Raises:
         LockfileError: none is named and none is near.
     """
-    named = os.environ.get("ENVLOCK_LOCK")
-    if path is not None:
-        named = os.fspath(path)
+    named = os.fspath(path) if path is not None else os.environ.get("ENVLOCK_LOCK")
     if named:
         return named
-    starts = []
-    try:
-        here = os.getcwd()
-        starts.append(here)
-    except OSError:  # the folder was removed
-        here = ""
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if isinstance(script, str):
-        starts.append(os.path.dirname(os.path.abspath(script)))
-    for start in starts:
+    here = _get_current_folder()
+    for start in _list_starts(here):
         lockfile = find(start)
         if lockfile is not None:
             return lockfile
     raise _make_not_found(here)
+
+
+def _get_current_folder() -> str:
+    """Return the current folder; empty if it was removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _list_starts(here: str) -> List[str]:
+    """Return the folders from which a lockfile is looked for: that of the script, the current one.
+
+    The code of a script is that of its own project, in whatever folder it is started. What is
+    started by name (`-m`, `pytest`, a kernel, a worker of Ray) works for the current folder, and its
+    own folder is only the last resort.
+    """
+    # While a process that multiprocessing has spawned imports the script, `__main__` is not it.
+    main = sys.modules.get("__mp_main__") or sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    current = [here] if here else []
+    if not isinstance(file, str):
+        return current
+    path = os.path.abspath(file)
+    folder = os.path.dirname(path)
+    if _is_command(main, path):
+        return [*current, folder]
+    # As `sys.path[0]`: what a link leads to imports what lies beside it.
+    return [os.path.dirname(os.path.realpath(path)), *current, folder]
+
+
+def _is_command(main: object, path: str) -> bool:
+    """Return whether the main module is part of something installed, not a script of a project."""
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name != "__main__":  # `-m`; a folder or a zip file has `__main__`
+        return True
+    folder, name = os.path.split(path)
+    is_entry = os.path.basename(folder) == "bin" and not name.endswith(".py")
+    is_installed = any(f"{os.sep}{site}{os.sep}" in path for site in SITE)
+    return is_entry or is_installed or folder == os.path.dirname(sys.executable)
 
 
 def _make_not_found(here: str) -> LockfileError:
@@ -169,9 +243,7 @@ def _make_not_found(here: str) -> LockfileError:
     if not here:
         return LockfileError(f"no {NAME}: the current folder does not exist any more", hint=hint)
     border, outside = find_project(here), find_outside(here)
-    above = ""
-    if border != here:
-        above = f", or above it in the project {border}"
+    above = f", or above it in the project {border}" if border != here else ""
     if outside is not None:
         hint = (
             "create one with `envlock capture`, "
@@ -207,21 +279,30 @@ def _make_key(lockfile: str, policy: Optional[str]) -> Key:
     ask = getattr(os, "sched_getaffinity", None)  # Linux only
     if ask is not None:
         cpus = len(ask(0))
-    packages = tuple([_get_change_time(entry) for entry in sys.path if entry.endswith(SITE)])
-    process = (cpus, tuple(sys.path), packages, "tensorflow" in sys.modules)
-    return (lockfile, identity, policy, process, hash(frozenset(os.environ.items())))
+    process = (cpus, tuple(sys.path), _get_current_folder(), "tensorflow" in sys.modules)
+    return (
+        lockfile,
+        identity,
+        policy,
+        process,
+        _read_settings(),
+        hash(frozenset(os.environ.items())),
+    )
 
 
-def _get_change_time(folder: str) -> int:
-    """Return when an entry of a folder was last added, removed or renamed, in ns; 0 if the folder
-    cannot be examined.
+def _read_settings() -> Key:
+    """Return the settings of imported libraries, which a program can change at any time."""
+    names = [name for name in ("jax", "torch") if name in sys.modules]
+    if not names:
+        return ()
+    # Not at the top: few programs have imported either on line 1.
+    from envlock.runtime.collectors.framework_settings import collect_settings
 
-    Installing renames a folder of metadata, so that a notebook's `!pip install` shows here.
-    """
-    try:
-        return os.stat(folder).st_mtime_ns
-    except OSError:
-        return 0
+    settings: Key = ()
+    for name in names:
+        for key, value in collect_settings(Host(), name).items():
+            settings += (key, getattr(value, "reason", value))
+    return settings
 
 
 def say(text: str) -> None:

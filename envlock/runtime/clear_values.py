@@ -80,9 +80,7 @@ def _make_readable(value: str, row: Mapping[str, Any]) -> Optional[str]:
     words = {*WORDS, "#"}
     for each in table("environ"):
         words.update(each.get("words", ()))
-    kind = "word"
-    if row["records"] == "flags":
-        kind = "flags"
+    kind = "flags" if row["records"] == "flags" else "word"
     return make_recordable(value, {**row, "records": kind, "words": words})
 
 

@@ -5,10 +5,23 @@ found, not only the first.
 from __future__ import annotations
 
 from envlock.runtime.comparison_rules import RULES
+from envlock.runtime.exemptions import OVERRIDE
 from envlock.runtime.facts import Unavailable, is_same
-from envlock.runtime.policies import is_protected
+from envlock.runtime.policies import find_cause, find_effect, is_protected
 from envlock.runtime.policies import names as tiers
-from envlock.runtime.report import ABSENT, COMPARED, ERROR, INFO, UNKNOWN, Finding, clean, show
+from envlock.runtime.report import (
+    ABSENT,
+    COMPARED,
+    ERROR,
+    INFO,
+    NOT_HELD,
+    UNKNOWN,
+    WARNING,
+    Finding,
+    Severity,
+    clean,
+    show,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +43,19 @@ PROVE = (
     "Run `envlock verify -p bits` here once: "
     "it computes the lockfile's canary and remembers equal bits."
 )
-RECOMPUTE = "Compute the lockfile's canary again on the locked machine: `envlock canary --update`."
+RECOMPUTE = "Compute the lockfile's canary again on the locked machine: `envlock capture --canary`."
 NAMES = ("locked", "live")
+SHOWN = 4
+"""How many of the facts that a lockfile does not have a message names."""
+IDLE = (
+    "Neither side has libcuda, NVIDIA's driver: TensorFlow computes on the CPU, and uses nothing of "
+    "a CUDA toolkit that is outside of the environment."
+)
+"""Why a toolkit may differ where nothing uses it. Without libcuda, `import tensorflow` maps libcudart at most,
+which answers every call with an error; the rest is opened only for a GPU (`BaseGPUDeviceFactory`
+in gpu_device.cc). Measured with TensorFlow 2.15.1, 2.19.1 and 2.21.0: the same bits with and
+without a toolkit.
+"""
 
 STEADY = (
     *("blocked-by-system", "nvml-13", "wsl2-unsupported"),
@@ -42,6 +66,14 @@ question that the driver is too old for, the version of a library without header
 file that no wheel or several claim, TensorRT of NVIDIA's own builds). Collecting the fact again, or
 on another machine, does not help, and the identity of the file is compared in any case.
 """
+
+
+SILENT = ("exact_where_locked", "exact_or_unset", "exact_where_asked")
+"""The rules by which a side that lacks a value has nothing to say."""
+ASKED = "exact_where_asked"
+DECIDED = "What it leads to is compared in its place ({}), and is the same."
+UNASKED = "It can change bits, and an older envlock did not look at it."
+FACTS = "facts"
 
 
 def compare(
@@ -67,13 +99,72 @@ def compare(
             there is no proof.
     """
     findings = []
+    unasked: List[str] = []
     for difference in sorted(_iter_differences(locked, live), key=_get_path):
-        finding = _make_finding(difference, policy, names, proof)
+        waived = _find_waiver(difference, locked, live)
+        finding = _make_finding(difference, policy, names, proof, waived=waived)
+        # What is unset here says nothing, such as a variable of a package that is new.
+        if finding.rule == ASKED and finding.expected is ABSENT and finding.actual is not None:
+            unasked.append(str(finding.where))
         # A fact that may differ and is unknown, or was never locked, would only add noise.
-        is_noise = are_both_unavailable(finding) or finding.rule == "exact_where_locked"
+        is_noise = are_both_unavailable(finding) or finding.rule in SILENT
         if finding.severity != INFO or not is_noise:
             findings.append(finding)
+    # One cause, one finding: a variable that differs is named itself.
+    told = {str(finding.where) for finding in findings if finding.severity == ERROR}
+    findings = [each for each in findings if find_cause(str(each.where)) not in told]
+    if unasked:
+        findings.append(_make_unasked_finding(unasked))
     return findings
+
+
+def _make_unasked_finding(paths: List[str]) -> Finding:
+    """Return a warning about facts that a lockfile of an older envlock does not have."""
+    verb = "facts are" if len(paths) > 1 else "fact is"
+    shown = ", ".join(paths[:SHOWN])
+    if len(paths) > SHOWN:
+        shown += ", ..."
+    message = f"{len(paths)} {verb} not held by this lockfile: {shown}"
+    return Finding(
+        NOT_HELD,
+        WARNING,
+        FACTS,
+        message=message,
+        why=UNASKED,
+        fix=CAPTURE_AGAIN,
+        source="design",
+        weight=30,
+    )
+
+
+def _find_waiver(difference: Difference, locked: Side, live: Side) -> Optional[str]:
+    """Return why a difference decides nothing, or None: nothing uses it, or what it leads to is equal.
+
+    A variable that names a file is held by the file, where both sides have looked at it.
+    """
+    path, old, new = difference
+    if is_idle(path, locked, live):
+        return IDLE
+    is_told = isinstance(old, (str, type(None))) and isinstance(new, (str, type(None)))
+    if not is_told or not path.startswith("environ."):
+        return None
+    effect = find_effect(path)
+    if effect is None or not effect.startswith("named."):
+        return None
+    causes = [_get_known(effect, side) for side in (locked, live)]
+    if ABSENT in causes or not is_same(*causes):
+        return None
+    return DECIDED.format(effect)
+
+
+def _get_known(path: str, side: Side) -> object:
+    """Return the fact at a path; `ABSENT` if the side has none, or could not tell."""
+    node: object = side[0]
+    for step in path.split("."):
+        if not isinstance(node, dict) or step not in node:
+            return ABSENT
+        node = node[step]
+    return node
 
 
 NEEDED = (
@@ -92,6 +183,10 @@ OTHERWISE = "Use Keras' TensorFlow back end, or the policy functional, under whi
 RECAPTURE = (
     "Capture again where Keras computes with it: this envlock locks its version and its settings."
 )
+OWN_SECTIONS = ("jax", "torch")
+"""The libraries beside TensorFlow that have a section of facts."""
+UNHELD = "Its variables and settings can change bits, and an older envlock did not lock them."
+CAPTURE_AGAIN = "Capture again: `envlock capture`."
 COMPARE = "Remove the rule of the lockfile or the project that ignores it, or capture again."
 
 
@@ -99,9 +194,8 @@ def find_uncompared(locked: Side, live: Side, policy: Policy) -> List[Finding]:
     """Return a finding for each of Python, TensorFlow and the packages if none of its versions was
     compared.
 
-    A value that is absent on both sides proves nothing, unless both sides were searched: a lockfile
-    of an environment without TensorFlow, or with no package that the policy itself judges (only
-    pip), records that.
+    A value that is absent on both sides proves nothing. Both sides may be without TensorFlow, but an
+    environment with no package that the policy judges (only pip) computes nothing.
     """
     missing = []
     if not _is_compared("python.version", locked, live, policy):
@@ -143,22 +237,30 @@ class FactCount:
 
 def _make_evidence_finding(path: str) -> Finding:
     message = f"{path}: no version was compared"
-    return Finding(COMPARED, UNKNOWN, path, message, NEEDED, COMPARE, "design", weight=100)
+    return Finding(
+        COMPARED,
+        UNKNOWN,
+        path,
+        message=message,
+        why=NEEDED,
+        fix=COMPARE,
+        source="design",
+        weight=100,
+    )
 
 
 def _are_packages_compared(locked: Side, live: Side, policy: Policy) -> bool:
-    """Return whether a package was compared, or neither side has a package that the policy judges."""
-    both = [locked[0].get("packages"), live[0].get("packages")]
+    """Return whether a package was compared."""
     paths: List[str] = []
-    for packages in both:
+    for side in (locked, live):
+        packages = side[0].get("packages")
         if isinstance(packages, dict):
             paths += [f"packages.{name}.version" for name in packages]
     # Facts that every policy judges come first: the table of rows is not needed for them.
-    for path in sorted(set(paths), key=is_protected, reverse=True):
-        if _is_compared(path, locked, live, policy):
-            return True
-    are_listed = all(isinstance(packages, dict) for packages in both)
-    return are_listed and all(policy.tier_rule(path) == "ignore" for path in paths)
+    return any(
+        _is_compared(path, locked, live, policy)
+        for path in sorted(set(paths), key=is_protected, reverse=True)
+    )
 
 
 def find_other_backend(locked: Side, live: Side) -> Optional[str]:
@@ -185,17 +287,68 @@ def find_unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Find
     if backend is None or policy.name == tiers()[-1]:
         return []
     library = LIBRARIES[backend]
-    settings = f"keras.{library}.settings"
+    settings = f"{library}.settings"
     if library is not None and all(
         isinstance(_get(settings, side), dict) for side in (locked, live)
     ):
         return []
     path = "keras.config.backend"
     message = f"{path}: nothing below Keras' {backend} back end is locked"
-    fix = OTHERWISE
-    if library is not None:
-        fix = RECAPTURE
-    return [Finding(COMPARED, UNKNOWN, path, message, BACKEND, fix, "design", weight=100)]
+    fix = RECAPTURE if library is not None else OTHERWISE
+    return [
+        Finding(
+            COMPARED,
+            UNKNOWN,
+            path,
+            message=message,
+            why=BACKEND,
+            fix=fix,
+            source="design",
+            weight=100,
+        )
+    ]
+
+
+def find_unproven_library(locked: Side, live: Side, policy: Policy) -> Optional[str]:
+    """Return a library beside TensorFlow with which the program can compute: the canary, which
+    computes with TensorFlow and NumPy, proves nothing about that. None without such a library.
+    """
+    backend = find_other_backend(locked, live)
+    if backend is not None:
+        return backend
+    for name in OWN_SECTIONS:
+        path = f"{name}.version"
+        if _has(path, locked) and _has(path, live) and policy.row(path)["rule"] != "ignore":
+            return name
+    return None
+
+
+def find_unheld_libraries(locked: Side, live: Side, policy: Policy) -> List[Finding]:
+    """Return a warning for each installed library of which a lockfile of an older envlock has only
+    the package: it does not know the library's settings. The loosest policy needs none.
+    """
+    findings = []
+    for name in OWN_SECTIONS:
+        is_asked = name in locked[0] or name in locked[1]
+        if is_asked or not isinstance(live[0].get(name), dict) or policy.name == tiers()[-1]:
+            continue
+        if LIBRARIES.get(find_other_backend(locked, live) or "") == name:
+            continue  # `find_unlocked_backend` says more
+        if policy.row(f"{name}.version")["rule"] != "ignore":
+            message = f"{name} is installed and not held by this lockfile"
+            findings.append(
+                Finding(
+                    NOT_HELD,
+                    WARNING,
+                    name,
+                    message=message,
+                    why=UNHELD,
+                    fix=CAPTURE_AGAIN,
+                    source="design",
+                    weight=80,
+                )
+            )
+    return findings
 
 
 def _is_compared(path: str, locked: Side, live: Side, policy: Policy) -> bool:
@@ -295,14 +448,68 @@ def _get_leaf(
     return node.get(name, ABSENT)
 
 
+def is_idle(path: str, locked: Side, live: Side) -> bool:
+    """Return whether a path is about a CUDA library that nothing uses on either side: there is no
+    driver, and the library is neither in the process yet nor of the environment itself.
+
+    The wheels of the environment are held on every machine: a lockfile that was captured on a login
+    node is for machines with GPUs.
+    """
+    section, _, rest = path.partition(".")
+    name = rest.partition(".")[0]
+    if section != "cuda" or name in ("", "cuda_driver", "other_cuda"):
+        return False
+    sides = (locked, live)
+    return not any(map(_can_have_driver, sides)) and all(_is_outside(name, side) for side in sides)
+
+
+def _can_have_driver(side: Side) -> bool:
+    """Return whether a side has libcuda, may have it, or has a TensorFlow that is linked with CUDA
+    instead of opening it.
+    """
+    if any(f"{path}.".startswith("cuda.cuda_driver.") for path in side[1]) or "cuda" in side[1]:
+        return True
+    driver, cudart = _get("cuda.cuda_driver", side), _get("cuda.cudart", side)
+    if not isinstance(driver, dict) or not isinstance(cudart, dict):
+        return True
+    return driver.get("resolved_by") != "not found" or cudart.get("linkage") != "dlopen"
+
+
+def _is_outside(name: str, side: Side) -> bool:
+    """Return whether a CUDA library, if a side has it, is a file outside of the environment that no
+    process has loaded before TensorFlow.
+    """
+    if f"cuda.{name}" in side[1] or f"cuda.{name}.file" in side[1]:
+        return False
+    library = _get(f"cuda.{name}", side)
+    if library is None:
+        return True
+    if not isinstance(library, dict) or library.get("linkage") == "static":
+        return False
+    file = library.get("file")
+    if not isinstance(file, str):
+        return file is None
+    if file.startswith("{prefix}") or library.get("resolved_by") in ("loaded", "LD_PRELOAD"):
+        return False
+    # This one is mapped by `import tensorflow`, so that only a system's own may differ.
+    return name != "cudart" or file.startswith("/")
+
+
 def _make_finding(
     difference: Difference,
     policy: Policy,
     names: Tuple[str, str],
     proof: Optional[Collection[str]],
+    *,
+    waived: Optional[str],
 ) -> Finding:
     path, old, new = difference
     row = policy.row(path)
+    cause = find_cause(path)
+    if cause is not None and policy.find_owner(cause) == OVERRIDE != policy.find_owner(path):
+        row = policy.row(cause)
+    if waived is not None and policy.find_owner(path) != OVERRIDE:
+        row = {**row, "rule": "ignore", "why": waived, "fix": NOTHING}
     lacking: Optional[List[str]] = None
     if row["rule"] == PROVEN and proof is not None:
         lacking = _find_lacking(policy.list_witnesses(path), proof)
@@ -313,9 +520,7 @@ def _make_finding(
     is_package = path.startswith("packages.") and path.count(".") == 1
     if old is ABSENT and is_package:
         # The remedy in the row is about the locked package, which does not exist here.
-        fix = NOTHING
-        if severity == ERROR:
-            fix = UNINSTALL
+        fix = UNINSTALL if severity == ERROR else NOTHING
     message = f"{path}: {clean(names[0])} {_show(path, old)}, {clean(names[1])} {_show(path, new)}"
     known = policy.describe_need(path)
     if known and severity != INFO:
@@ -324,10 +529,10 @@ def _make_finding(
         row["rule"],
         severity,
         path,
-        message,
-        row["why"],
-        fix,
-        row["source"],
+        message=message,
+        why=row["why"],
+        fix=fix,
+        source=row["source"],
         expected=old,
         actual=new,
         weight=row["weight"],
@@ -357,7 +562,7 @@ def _find_lacking(witnesses: List[str], proof: Collection[str]) -> List[str]:
     return [name for name in witnesses if name not in proof]
 
 
-def _judge(difference: Difference, rule: str, fix: str, is_proven: bool) -> Tuple[str, str]:
+def _judge(difference: Difference, rule: str, fix: str, is_proven: bool) -> Tuple[Severity, str]:
     """Return the severity of a difference under a rule, and the remedy: that of the row, or one for
     this case.
     """

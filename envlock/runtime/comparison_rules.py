@@ -1,13 +1,15 @@
 """The rules: how strictly a live value must match the locked one. Each takes (locked, live) and
 returns whether it does.
 
-Either side may be `ABSENT`: only `ignore`, `superset` and `exact_where_locked` accept a value that
-the lockfile does not have, and only `ignore` accepts that a value is missing.
+Either side may be `ABSENT`: only `ignore`, `superset`, `exact_where_asked` and `exact_where_locked`
+accept a value that the lockfile does not have, and only `ignore` accepts that a value is missing. For
+`exact_or_unset` and `exact_where_asked` that is the same as none.
 """
 
 from __future__ import annotations
 
 from envlock.runtime.facts import is_same
+from envlock.runtime.release import parse_release
 from envlock.runtime.report import ABSENT
 
 TYPE_CHECKING = False
@@ -25,6 +27,20 @@ def exact_where_locked(locked: object, live: object) -> bool:
     if locked is None:
         return live is not ABSENT
     return locked is ABSENT or is_same(locked, live)
+
+
+def exact_where_asked(locked: object, live: object) -> bool:
+    """Equal in value and type if the lockfile has the fact, which an older envlock did not ask for:
+    `compare` then says so. What belongs to a package that is not there is unset.
+    """
+    return locked is ABSENT or is_same(locked, None if live is ABSENT else live)
+
+
+def exact_or_unset(locked: object, live: object) -> bool:
+    """Equal in value and type; what a side does not list is unset there: each release of a library
+    has settings of its own.
+    """
+    return is_same(*[None if value is ABSENT else value for value in (locked, live)])
 
 
 def same_minor(locked: object, live: object) -> bool:
@@ -87,7 +103,9 @@ def ignore(locked: object, live: object) -> bool:
 
 RULES: Dict[str, Callable[[object, object], bool]] = {
     "exact": exact,
+    "exact_where_asked": exact_where_asked,
     "exact_where_locked": exact_where_locked,
+    "exact_or_unset": exact_or_unset,
     "same_minor": same_minor,
     "at_least": at_least,
     "superset": superset,
@@ -108,14 +126,7 @@ def parse_version(value: object) -> Optional[Tuple[int, ...]]:
     epoch, mark, public = value.rpartition("!")
     if mark and not (epoch.isascii() and epoch.isdigit()):
         return None
-    numbers = []
-    for part in public.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        numbers.append(int(digits))
-        if digits != part:
-            break
+    numbers = parse_release(public)
     if not numbers:
         return None
     return (int(epoch or 0), *numbers)

@@ -1,22 +1,22 @@
-"""The digest of the contents of a data path: computed from the files, or taken from what is known.
+"""The digest of the contents of a data path: computed from the files, or from envlock's own note of
+an earlier reading.
+
+What others say about the files counts for nothing: a `.dvc` file, a key of git-annex, a pointer of
+git-lfs or the name of a blob in a cache says what should be there, not what is.
 
 A digest has its algorithm in front. `sha256:` is envlock's own, of all names and the SHA-256 of
-each file. `md5:` is DVC's: of a file, the MD5 of its bytes; of a folder, with `.dir` at its end, the
-MD5 of DVC's list of its files.
+each file. `md5:` is DVC's, which earlier lockfiles have: of a file, the MD5 of its bytes; of a
+folder, with `.dir` at its end, the MD5 of DVC's list of its files.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import re
 
 from envlock.runtime.data_files import make_error, survey
-from envlock.runtime.files.read_file import create_hasher
-from envlock.runtime.host import read_bytes
-from envlock.runtime.machine_proof import folder as find_proofs
-from envlock.runtime.machine_proof import is_own
+from envlock.runtime.files.hashers import create_hasher
+from envlock.runtime.user_cache import read_own_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,23 +30,12 @@ if TYPE_CHECKING:
 OWN, DVC = "sha256", "md5"
 FOLDER = ".dir"
 """The end of DVC's digest of a folder."""
+NOTES = "data"
+"""The part of the user's cache that holds notes of digests."""
 CHUNK = 1 << 20
 SETTLED = 2_000_000_000
 """Nanoseconds: a file that has changed within this time can change again and keep its times, on a
 file system with coarse ones.
-"""
-DVC_LIMIT = 100_000
-"""Bytes of a `.dvc` file; one for a folder of any size has some hundred."""
-
-ANNEX = re.compile(r"/annex/objects/.*/SHA256E?-s(\d+)--([0-9a-f]{64})(\.[^/]*)?$")
-"""Where a link of git-annex leads: size and SHA-256 of the content are in the name of its key.
-
-Source: https://git-annex.branchable.com/internals/key_format/
-"""
-FIELD = re.compile(r"(?:- |  )(md5|size|nfiles|hash|path): (.+)")
-"""A field of the one output in a `.dvc` file, as DVC 3 writes it.
-
-Source: https://dvc.org/doc/user-guide/project-structure/dvc-files
 """
 
 
@@ -109,6 +98,9 @@ def _combine_as_dvc(digests: Mapping[bytes, str]) -> str:
         tree.append({"md5": digest, "relpath": os.fsdecode(name)})
     tree.sort(key=_get_relative_path)
     whole = create_hasher(DVC)
+    # Not at the top: only DVC's digest needs it, and an editable install's start takes this module.
+    import json
+
     whole.update(json.dumps(tree).encode("ascii"))
     return whole.hexdigest() + FOLDER
 
@@ -117,64 +109,9 @@ def _get_relative_path(entry: Dict[str, str]) -> str:
     return entry["relpath"]
 
 
-def find_known(path: str, found: Survey, environ: Mapping[str, str]) -> List[str]:
-    """Return the digests of the contents that are known without reading them, the surest first."""
-    known = [read_note(environ, path, found), _read_annex(found), _read_dvc(path, found)]
-    return [digest for digest in known if digest is not None]
-
-
-def _read_annex(found: Survey) -> Optional[str]:
-    """Return the digest by the keys of git-annex; None unless it has each file."""
-    digests = {}
-    for file in found.files:
-        try:
-            key = ANNEX.search("/" + os.readlink(file.path))
-        except OSError:  # no link
-            return None
-        if key is None or int(key.group(1)) != file.size:
-            return None
-        digests[file.name] = key.group(2)
-    if not digests:
-        return None
-    return _combine(found, digests, OWN)
-
-
-def _read_dvc(path: str, found: Survey) -> Optional[str]:
-    """Return the digest in the `.dvc` file beside a data path; None without one, or if the number of
-    files or their size is another: then it is not about them.
-    """
-    try:
-        data = read_bytes(f"{path}.dvc", DVC_LIMIT)
-    except OSError:
-        return None
-    fields = {}
-    for line in (data or b"").decode("utf-8", "replace").splitlines():
-        field = FIELD.fullmatch(line)
-        if field is not None:
-            fields[field.group(1)] = field.group(2).strip("'\"")
-    about = {
-        "path": os.path.basename(path),
-        "size": str(found.size),
-        "nfiles": str(len(found.files)),
-        # DVC 2 wrote the file without it: its MD5 is that of a text with other ends of lines.
-        "hash": "md5",
-    }
-    fields.setdefault("nfiles", "1")
-    digest = fields.pop("md5", "")
-    if fields != about or not re.fullmatch(r"[0-9a-f]{32}(\.dir)?", digest):
-        return None
-    return f"{DVC}:{digest}"
-
-
-def find_note(environ: Mapping[str, str], path: str) -> Optional[str]:
-    """Return the file in the user's cache that notes the digest of what is at a path; None if the
-    process has no home folder.
-    """
-    proofs = find_proofs(environ)
-    if proofs is None:
-        return None
-    key = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
-    return os.path.join(os.path.dirname(proofs), "data", key)
+def name_note(path: str) -> str:
+    """Return the name of the file in the user's cache that notes the digest of what is at a path."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
 
 
 def render_note(state: str, content: str) -> bytes:
@@ -184,13 +121,7 @@ def render_note(state: str, content: str) -> bytes:
 
 def read_note(environ: Mapping[str, str], path: str, found: Survey) -> Optional[str]:
     """Return the digest of the contents, if they were read before and have not changed since."""
-    file = find_note(environ, path)
-    if file is None:
-        return None
-    folder = os.path.dirname(file)
-    if not all(map(is_own, (file, folder, os.path.dirname(folder)))):
-        return None
-    lines = (read_bytes(file, 1000) or b"").split(b"\n")
+    lines = (read_own_file(environ, NOTES, name_note(path)) or b"").split(b"\n")
     if len(lines) != 4 or not lines[2].isascii():
         return None
     content = lines[2].decode("ascii")

@@ -29,9 +29,7 @@ def merge_devices(messages: Sequence[str]) -> List[str]:
         indexes.setdefault(key, []).append(int(match[2]))
     merged = []
     for key, numbers in indexes.items():
-        text = key
-        if len(numbers) > 1:
-            text = key.replace(f"GPU {HOLE}", f"GPUs {HOLE}", 1)
+        text = key.replace(f"GPU {HOLE}", f"GPUs {HOLE}", 1) if len(numbers) > 1 else key
         merged.append(text.replace(HOLE, format_ranges(numbers)))
     return merged
 

@@ -8,11 +8,11 @@ import os
 import sys
 
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import read_text
+from envlock.runtime.host import note, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Optional
+    from typing import Callable, Dict, Iterator, List, Optional
     from zipfile import ZipFile
 
     from envlock.runtime.host import Host
@@ -32,20 +32,17 @@ Source: https://github.com/pypa/setuptools/blob/v71.0.0/setuptools/__init__.py
 """
 
 
-def open_zip(path: str) -> ZipFile:
-    """Return a zip file on the import path, opened.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is not a zip file.
-    """
-    # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
-    from zipfile import BadZipFile, ZipFile
-
-    try:
-        return ZipFile(path)
-    except BadZipFile as error:
-        raise ValueError(str(error)) from None
+_ZIP_TAIL = 22 + 65535 + 20
+"""Bytes: the end of a zip file, with the longest comment and what locates the end of a large one."""
+_TABLE_LIMIT = 8 * 2**20
+"""Bytes, as in `archives`; about 80,000 files."""
+_COUNT_LIMIT = 1000
+"""Distributions in one file; the largest archives that are put on an import path have some hundred."""
+_MEMBER_LIMIT = 2**20
+"""Bytes of a metadata file (a RECORD of 1.5 MB is TensorFlow's, which cannot be imported from a zip)."""
+_READ_AT_ONCE = ("WHEEL", "INSTALLER", "direct_url.json", "PKG-INFO")
+_READABLE = (0, 8)
+"""Stored and deflated: Python imports nothing else (https://docs.python.org/3/library/zipimport.html)."""
 
 
 class Distribution:
@@ -59,7 +56,10 @@ class Distribution:
         info: the `.dist-info` or `.egg-info` folder or file.
         rivals: versions of further metadata folders of the same name in the same folder; normally
             empty.
+        is_zipped: whether it is imported from a zip file.
     """
+
+    is_zipped = False
 
     __slots__ = ("folder", "info", "name", "rivals", "version")
 
@@ -75,7 +75,8 @@ class Distribution:
         be read.
         """
         try:
-            return read_text(f"{self.info}/{file}")
+            # An installer replaces the whole folder, which changes the one that was listed.
+            return read_text(f"{self.info}/{file}", is_noted=False)
         except OSError:
             return None
 
@@ -84,6 +85,40 @@ class Distribution:
         does not exist.
         """
         return os.access(f"{self.info}/{file}", os.F_OK)
+
+
+class ZippedDistribution(Distribution):
+    """A distribution in a zip file.
+
+    Attributes:
+        files: the texts of its small metadata files by name.
+    """
+
+    __slots__ = ("files",)
+    is_zipped = True
+
+    def __init__(
+        self, name: str, version: str, folder: str, info: str, files: Dict[str, str]
+    ) -> None:
+        super().__init__(name, version, folder, info)
+        self.files = files
+
+    def read(self, file: str) -> Optional[str]:
+        """Return the text of a metadata file, or None if it does not exist or cannot be read."""
+        if file in self.files or file in _READ_AT_ONCE:
+            return self.files.get(file)
+        # Not at the top: hardly any import path has a zip file.
+        from envlock.runtime.archives import open_zip
+
+        try:
+            with open_zip(self.folder) as archive:
+                return _read_member(archive, f"{self.info[len(self.folder) + 1 :]}/{file}")
+        except (OSError, ValueError):
+            return None
+
+    def has(self, file: str) -> bool:
+        """Return whether there is a metadata file of this name."""
+        return self.read(file) is not None
 
 
 def find_distributions(host: Host) -> Dict[str, Distribution]:
@@ -162,6 +197,23 @@ def normalise(name: str) -> str:
     return "-".join(filter(None, name.lower().replace("_", "-").replace(".", "-").split("-")))
 
 
+def is_metadata_name(name: str) -> bool:
+    """Return whether a file or folder of this name in `site-packages` can describe a distribution."""
+    # pip renames what it is removing to `~NAME`.
+    return name.endswith((".dist-info", ".egg-info")) and name[0].isalnum()
+
+
+def is_remnant(info: str) -> bool:
+    """Return whether a `.dist-info` or `.egg-info` describes no distribution.
+
+    An upgrade that was interrupted leaves a folder without METADATA and without RECORD; a file or a
+    broken link of such a name is not one either. pip and uv show none of them.
+    """
+    if info.lower().endswith("egg-info"):
+        return not os.access(info, os.F_OK)
+    return not os.access(f"{info}/METADATA", os.F_OK) and not os.access(f"{info}/RECORD", os.F_OK)
+
+
 def _scan(host: Host) -> Dict[str, Distribution]:
     distributions: Dict[str, Distribution] = {}
     pth: Dict[str, List[str]] = {}
@@ -171,18 +223,27 @@ def _scan(host: Host) -> Dict[str, Distribution]:
         if real in seen:
             continue
         seen.add(real)
+        note(entry)
         try:
             files = os.listdir(entry)
-        except OSError:  # a zip file, or removed
+        except NotADirectoryError:
+            _add_zip(host, distributions, entry)
+            continue
+        except OSError:  # removed
             continue
         pth[entry] = [file for file in files if file.endswith(".pth")]
         # Sorted, so that of two metadata folders with one name the same is first on every file
         # system.
         for file in sorted(files):
-            # pip can leave a `~name` there
-            if file.endswith((".dist-info", ".egg-info")) and file[0].isalnum():
-                new = _make_distribution(entry, file)
-                if _is_name(new.name):  # pip, too, skips a folder without a name
+            # Nearly every name fails at once.
+            if file[-4:].lower() != "info" or not is_metadata(entry, file):
+                continue
+            info = os.path.join(entry, file)
+            if is_remnant(info):
+                note(info)  # an installer may be about to fill it
+            else:
+                new = make_distribution(entry, file)
+                if new is not None:
                     _add(distributions, new)
     host.cache["envlock"] = distributions.pop(OWN_NAME, None)
     host.cache["pth"] = pth
@@ -195,11 +256,118 @@ def _add(distributions: Dict[str, Distribution], new: Distribution) -> None:
         known.rivals.append(new.version)
 
 
-def _make_distribution(folder: str, file: str) -> Distribution:
+def _add_zip(host: Host, distributions: Dict[str, Distribution], path: str) -> None:
+    found = _find_in_zip(path)
+    if found is None:
+        host.cache["unread"] = True
+        return
+    for distribution in found:
+        _add(distributions, distribution)
+
+
+def _find_in_zip(path: str) -> Optional[List[Distribution]]:
+    """Return the distributions in a zip file; none for another file.
+
+    None stands for a file that has more than can be looked at.
+    """
+    # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
+    from envlock.runtime.archives import open_zip
+
+    try:
+        if not os.path.isfile(path):  # opening a FIFO without a writer would block for ever
+            return []
+        if _has_long_table(path):
+            return None
+        with open_zip(path) as archive:
+            names = sorted({name.partition("/")[0] for name in archive.namelist()})
+            infos = [name for name in names if is_metadata(path, name)]
+            if len(infos) > _COUNT_LIMIT:
+                return None
+            return list(_iter_distributions(path, infos, archive))
+    except (OSError, ValueError):  # Python imports nothing from it, either
+        return []
+
+
+def _has_long_table(path: str) -> bool:
+    """Return whether a zip file has a table of contents that is not read.
+
+    Source: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT 4.3.15 and 4.3.16
+    """
+    with open(path, "rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, stream.tell() - _ZIP_TAIL))
+        tail = stream.read(_ZIP_TAIL)
+    end = tail.rfind(b"PK\5\6")
+    is_zip64 = tail[max(0, end - 20) : max(0, end - 16)] == b"PK\6\7"
+    size = int.from_bytes(tail[end + 12 : end + 16], "little")
+    return end >= 0 and (is_zip64 or size > _TABLE_LIMIT)
+
+
+def _iter_distributions(path: str, infos: List[str], archive: ZipFile) -> Iterator[Distribution]:
+    for info in infos:
+        files: Dict[str, str] = {}
+        for file in _READ_AT_ONCE:
+            text = _read_member(archive, f"{info}/{file}")
+            if text is None and file == "PKG-INFO":
+                text = _read_member(archive, info)  # an `.egg-info` can be a file
+            if text is not None:
+                files[file] = text
+
+        def make(
+            name: str, version: str, folder: str, info: str, files: Dict[str, str] = files
+        ) -> ZippedDistribution:
+            return ZippedDistribution(name, version, folder, info, files)
+
+        distribution = make_distribution(path, info, make)
+        if distribution is not None:
+            yield distribution
+
+
+def _read_member(archive: ZipFile, member: str) -> Optional[str]:
+    """Return the text of a file in a zip file, or None if it does not exist or is not read."""
+    # Not at the top: hardly any import path has a zip file.
+    from envlock.runtime.archives import reading
+
+    try:
+        with reading():
+            entry = archive.getinfo(member)
+            if entry.compress_type not in _READABLE or entry.file_size > _MEMBER_LIMIT:
+                return None
+            with archive.open(entry) as stream:
+                return stream.read(_MEMBER_LIMIT).decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
+        return None
+
+
+def has_unread_zip(host: Host) -> bool:
+    """Return whether the import path has a zip file with more than can be looked at."""
+    find_distributions(host)
+    return "unread" in host.cache
+
+
+def is_metadata(folder: str, file: str) -> bool:
+    """Return whether a name in an entry of the import path is that of the metadata of a distribution."""
+    lower = file.lower()
+    if lower == "egg-info":
+        return folder.lower().endswith(".egg")
+    return is_metadata_name(lower)  # in any case of letters, as importlib.metadata has it
+
+
+def make_distribution(
+    folder: str, file: str, make: Callable[..., Distribution] = Distribution
+) -> Optional[Distribution]:
+    """Return the distribution with this metadata in an entry of the import path; None if it has no
+    name: pip, too, skips it.
+    """
+    kind = file[-len("dist-info") :].lower()
     stem = file.rpartition(".")[0]
+    if not stem:  # `EGG-INFO` in the folder of an egg, which has the name
+        stem, kind = os.path.basename(folder).rpartition(".")[0], "egg-info"
     name, dash, version = stem.partition("-")
-    distribution = Distribution(normalise(name), "", folder, os.path.join(folder, file))
-    if file.endswith(".egg-info"):
+    distribution = make(normalise(name), "", folder, os.path.join(folder, file))
+    if not _is_name(distribution.name):
+        return None
+    if kind.endswith("egg-info"):
         version = version.partition("-py")[0]
         if not version:  # a development install: `name.egg-info` without a version
             version = _get_header(distribution.read("PKG-INFO") or "", "Version")

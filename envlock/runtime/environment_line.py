@@ -30,7 +30,9 @@ def make_line(document: Mapping[str, Any]) -> str:
     """Return the line of a validated document."""
     # A reason is free text, and its wording may change: only its code counts.
     codes = {path: entry["code"] for path, entry in document["unavailable"].items()}
-    digested = {"facts": document["facts"], "unavailable": codes}
+    # What was loaded is seen by importing it, and a line is made without that.
+    facts = {name: value for name, value in document["facts"].items() if name != "loaded"}
+    digested = {"facts": facts, "unavailable": codes}
     # Not escaped, so that a program in another language writes the same bytes with a plain JSON
     # writer.
     text = json.dumps(digested, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -74,10 +76,10 @@ def compare_line(line: str, document: Mapping[str, Any]) -> Optional[Finding]:
         RULE,
         ERROR,
         "line",
-        f"the line of this environment is {live}, and not {line}",
-        "At least one fact differs; a digest cannot tell which one, nor whether it can change bits.",
-        "Get the lockfile that has this line and compare fact by fact: `envlock diff LOCK live`",
-        PAGE,
+        message=f"the line of this environment is {live}, and not {line}",
+        why="At least one fact differs; a digest cannot tell which one, nor whether it can change bits.",
+        fix="Get the lockfile that has this line and compare fact by fact: `envlock diff LOCK live`",
+        source=PAGE,
         expected=line,
         actual=live,
         weight=100,

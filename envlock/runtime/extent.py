@@ -69,9 +69,7 @@ class Extent:
             sums[kind] = _add(getattr(self, kind), getattr(other, kind))
         facts = self._facts
         if other._facts is not None:
-            facts = other._facts
-            if self._facts is not None:
-                facts = _add(self.facts, other.facts)
+            facts = _add(self.facts, other.facts) if self._facts is not None else other._facts
         return Extent(facts=facts, **sums)
 
     def to_json(self) -> Dict[str, int]:

@@ -78,9 +78,7 @@ def _keep_facts(node: Tree, prefix: str, unavailable: Dict[str, Dict[str, str]])
 
 def _find_problem(value: object) -> Optional[str]:
     """Return why a lockfile cannot have this value, or None if it can."""
-    texts: List[object] = [value]
-    if isinstance(value, list):
-        texts = value
+    texts: List[object] = value if isinstance(value, list) else [value]
     for text in texts:
         if not isinstance(text, str):
             continue

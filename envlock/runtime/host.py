@@ -11,7 +11,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+    Mark = Optional[Tuple[int, int, int, int]]
+    """The state of a file or folder, None if it does not exist."""
 
 READ_LIMIT = 4 * 1024 * 1024
 """Bytes: the largest file that a collector reads as a whole (the largest seen is a RECORD of 1.5
@@ -23,6 +26,33 @@ _SMALL, _LARGE = 1 << 13, 1 << 18
 """Bytes requested at once: at first, and for longer files (allocating a quarter of a megabyte takes
 as long as reading it).
 """
+
+
+KERNEL = ("/proc/", "/sys/", "/dev/")
+"""Folders whose files say nothing by their times."""
+
+_looked: Optional[Dict[str, Mark]] = None
+
+
+def note(path: str) -> None:
+    """Remember the state of a file or folder that is about to be looked at, while `remember` wants it."""
+    if _looked is not None and path not in _looked and not path.startswith(KERNEL):
+        _looked[path] = get_mark(path)
+
+
+def remember(looked: Optional[Dict[str, Mark]]) -> None:
+    """Note in this object from now on what is looked at; None ends it."""
+    global _looked
+    _looked = looked
+
+
+def get_mark(path: str) -> Mark:
+    """Return what changes if the entries of a folder or the content of a file do; None without it."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 class Host:
@@ -53,6 +83,8 @@ class Host:
             self.path = path
         self.cache: Dict[str, Any] = {}
         """Results of one collector that another one needs; valid as long as the host exists."""
+        self.own_package: Optional[str] = None
+        """The project's own package, if its source is not compared, and so not read."""
         self._start: Optional[Mapping[str, str]] = started_with
 
     def system(self, path: str) -> str:
@@ -106,13 +138,40 @@ class Host:
         return len(ask(0))
 
     def uname(self) -> Tuple[str, str, str]:
-        """Return (kernel name, kernel release, machine)."""
+        """Return (kernel name, kernel release, machine); a personality of 32 bits does not count."""
         name = os.uname()
-        return name.sysname, name.release, name.machine
+        machine = name.machine
+        if sys.maxsize > 2**32:  # of the interpreter, which computes
+            machine = _AS_32_BITS.get(machine, machine)
+        return name.sysname, name.release, machine
+
+    def list_c_variables(self, names: Iterable[str]) -> Optional[Dict[str, Optional[str]]]:
+        """Return some variables as C code finds them; None if nothing in this process can have changed
+        them without `os.environ`, or the C library does not say.
+
+        `setenv` and `putenv` do not change `os.environ`. What calls them from Python is ctypes, or an
+        extension module beside NumPy, which imports ctypes.
+        """
+        ctypes = sys.modules.get("ctypes")
+        if ctypes is None or self.environ is not os.environ:
+            return None
+        try:
+            getenv = ctypes.CDLL(None).getenv
+        except (AttributeError, OSError):
+            return None
+        getenv.restype = ctypes.c_char_p
+        found = {name: getenv(name.encode("ascii")) for name in names}
+        return {
+            name: value if value is None else os.fsdecode(value) for name, value in found.items()
+        }
 
     def has_imported(self, module: str) -> bool:
         """Return whether this process has imported `module` already."""
         return module in sys.modules
+
+
+_AS_32_BITS = {"i386": "x86_64", "i686": "x86_64", "armv8l": "aarch64"}
+"""What `setarch linux32` makes the kernel say: https://man7.org/linux/man-pages/man2/personality.2.html"""
 
 
 def _parse_environ(text: str) -> Dict[str, str]:
@@ -125,12 +184,14 @@ def _parse_environ(text: str) -> Dict[str, str]:
     return variables
 
 
-def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
+def read_bytes(path: str, limit: int = READ_LIMIT, *, is_noted: bool = True) -> Optional[bytes]:
     """Return up to `limit` bytes of a file, or None if it does not exist.
 
     Raises:
         OSError: it exists and cannot be read.
     """
+    if is_noted:
+        note(path)
     try:
         fd = os.open(path, _READING)
     except (FileNotFoundError, NotADirectoryError):
@@ -139,9 +200,7 @@ def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         data = more = os.read(fd, min(limit, _SMALL))
         # /proc gives no size, so read until the end
         while more and len(data) < limit:
-            size = _LARGE
-            if len(data) < _SMALL:
-                size = _SMALL
+            size = _SMALL if len(data) < _SMALL else _LARGE
             more = os.read(fd, min(limit - len(data), size))
             data += more
         return data
@@ -149,13 +208,13 @@ def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         os.close(fd)
 
 
-def read_text(path: str, limit: int = READ_LIMIT) -> Optional[str]:
+def read_text(path: str, limit: int = READ_LIMIT, *, is_noted: bool = True) -> Optional[str]:
     """Return a file as text, whatever its bytes are, or None if it does not exist.
 
     Raises:
         OSError: it exists and cannot be read.
     """
-    data = read_bytes(path, limit)
+    data = read_bytes(path, limit, is_noted=is_noted)
     if data is None:
         return None
     return data.decode("utf-8", "surrogateescape")

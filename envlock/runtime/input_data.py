@@ -8,9 +8,10 @@ Data is not part of the environment: no fact, no line and no policy covers it un
 from __future__ import annotations
 
 import os
+import time
 
 from envlock.runtime.compare import NAMES
-from envlock.runtime.data_contents import find_known, read_contents
+from envlock.runtime.data_contents import read_contents, read_note
 from envlock.runtime.data_files import survey
 from envlock.runtime.errors import FactError
 from envlock.runtime.exemptions import OVERRIDE
@@ -22,6 +23,7 @@ from envlock.runtime.report import (
     ERROR,
     INFO,
     UNKNOWN,
+    UNREAD,
     WARNING,
     Finding,
     clean,
@@ -30,14 +32,27 @@ from envlock.runtime.report import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Mapping, Optional, Tuple
+    from typing import Callable, List, Mapping, Optional, Tuple
 
+    from envlock.runtime.data_files import Survey
     from envlock.runtime.facts import Document
     from envlock.runtime.policies import Policy
-    from envlock.runtime.report import Report
+    from envlock.runtime.report import Report, Severity
+
+    OnRead = Callable[[str, Survey, str, int], None]
 
 PATH = "data"
 """The path that a rule of the project names, and that findings are about."""
+
+
+UNREAD_WHY = "The rule demands equal data, and other contents can have these names and sizes."
+UNREAD_FIX = (
+    "Run `envlock verify --deep` here: it reads them, and notes their digest until a file changes."
+)
+
+
+def ignore_reading(path: str, found: Survey, content: str, began: int) -> None:
+    """Do nothing with contents that were read."""
 
 
 def find_base(lockfile: str, paths: Mapping[str, object]) -> str:
@@ -56,32 +71,39 @@ def find_base(lockfile: str, paths: Mapping[str, object]) -> str:
 
 
 def look_at(
-    folder: str, locked: Mapping[str, Document], environ: Mapping[str, str], *, deep: bool = False
+    folder: str,
+    locked: Mapping[str, Document],
+    environ: Mapping[str, str],
+    *,
+    deep: bool = False,
+    on_read: OnRead = ignore_reading,
 ) -> Document:
     """Return what is at each data path of a lockfile, in its form; None for a missing path,
     `Unavailable` where it cannot be read.
 
-    Files are opened only with `deep`; else contents are known only where they were read before, or
-    where DVC or git-annex knows them.
+    Files are opened only with `deep`; else contents are known only where this user's envlock has
+    read them before.
 
     Args:
         folder: where the paths begin.
         locked: the section `data` of the lockfile.
         environ: the variables of the process, which say where its user's cache is.
         deep: read every file that has to be compared.
+        on_read: called with a path, its files, the digest of their contents, and the time in
+            nanoseconds before they were read.
     """
     live: Document = {}
     for path, entry in locked.items():
         full = os.path.join(folder, path)
         try:
-            live[path] = _look_at_path(full, entry, environ, deep=deep)
+            live[path] = _look_at_path(full, entry, environ, deep=deep, on_read=on_read)
         except FactError as error:
             live[path] = Unavailable(error.message, "unreadable")
     return live
 
 
 def _look_at_path(
-    full: str, entry: Document, environ: Mapping[str, str], *, deep: bool
+    full: str, entry: Document, environ: Mapping[str, str], *, deep: bool, on_read: OnRead
 ) -> Optional[Document]:
     found = survey(full)
     if found is None:
@@ -90,10 +112,13 @@ def _look_at_path(
         return found.to_json(None)
     algorithm = entry["content"].partition(":")[0]
     if deep:
-        return found.to_json(read_contents(full, found, algorithm))
-    for content in find_known(full, found, environ):
-        if content.partition(":")[0] == algorithm:
-            return found.to_json(content)
+        began = time.time_ns()
+        content = read_contents(full, found, algorithm)
+        on_read(full, found, content, began)
+        return found.to_json(content)
+    known = read_note(environ, full, found)
+    if known is not None and known.partition(":")[0] == algorithm:
+        return found.to_json(known)
     return found.to_json(None)
 
 
@@ -105,7 +130,8 @@ def compare_data(
     *,
     overrides: bool = True,
 ) -> List[Finding]:
-    """Return a finding for each data path that differs.
+    """Return a finding for each data path that differs, or whose contents a rule demands and were
+    not compared.
 
     Args:
         locked: the section `data` of a lockfile.
@@ -119,23 +145,39 @@ def compare_data(
     severity = choose_severity(rules, overrides=overrides)
     for path in sorted({*locked, *live}):
         one, other = locked.get(path), live.get(path)
-        level = severity
+        level: Severity = severity
         if isinstance(other, Unavailable):
             said = other.reason
             if severity == ERROR:
                 level = UNKNOWN
         elif _is_different(one, other):
             said = f"data at {clean(path)}: {_describe_difference(one, other, names)}"
+        elif one is None or other is None or _has_contents(one, other) or severity != ERROR:
+            continue
         else:
+            said = (
+                f"data at {clean(path)}: as locked by names and sizes; contents were not compared"
+            )
+            findings.append(
+                Finding(
+                    UNREAD,
+                    WARNING,
+                    PATH,
+                    message=said,
+                    why=UNREAD_WHY,
+                    fix=UNREAD_FIX,
+                    source="docs/guides/data.md",
+                )
+            )
             continue
         finding = Finding(
             DATA,
             level,
             PATH,
-            said,
-            row["why"],
-            row["fix"],
-            row["source"],
+            message=said,
+            why=row["why"],
+            fix=row["fix"],
+            source=row["source"],
             expected=one,
             actual=other,
         )
@@ -143,7 +185,7 @@ def compare_data(
     return findings
 
 
-def choose_severity(rules: Policy, *, overrides: bool = True) -> str:
+def choose_severity(rules: Policy, *, overrides: bool = True) -> Severity:
     """Return how serious it is that data differs: a warning, unless a rule of the project or the
     lockfile names `data`.
 
@@ -179,9 +221,7 @@ def _describe_difference(
     one: Optional[Document], other: Optional[Document], names: Tuple[str, str]
 ) -> str:
     if one is not None and other is not None and _describe(one) == _describe(other):
-        what = "names or sizes"
-        if one["listing"] == other["listing"]:
-            what = "contents"
+        what = "contents" if one["listing"] == other["listing"] else "names or sizes"
         return f"{_describe(one)} on both sides, with other {what}"
     return f"{clean(names[0])} {_describe(one)}, {clean(names[1])} {_describe(other)}"
 
@@ -225,6 +265,7 @@ def add_data(
     *,
     overrides: Optional[bool] = None,
     deep: bool = False,
+    on_read: OnRead = ignore_reading,
 ) -> Report:
     """Return the report with the data that differs from the lockfile's section `data`.
 
@@ -236,10 +277,11 @@ def add_data(
         overrides: whether rules of the lockfile may let differences pass; as ENVLOCK_NO_OVERRIDES says when not
             given.
         deep: also compare contents that are not known.
+        on_read: as for `look_at`.
     """
     if overrides is None:
         overrides = has_overrides_enabled()
     locked = lock["data"]
-    live = look_at(find_base(lockfile, locked), locked, os.environ, deep=deep)
+    live = look_at(find_base(lockfile, locked), locked, os.environ, deep=deep, on_read=on_read)
     findings = compare_data(locked, live, build_policy(lock, policy), overrides=overrides)
     return report.add_findings(findings, describe_depth(locked, live))

@@ -11,9 +11,10 @@ from envlock.runtime.compare import (
     PROVEN,
     FactCount,
     compare,
-    find_other_backend,
     find_uncompared,
+    find_unheld_libraries,
     find_unlocked_backend,
+    find_unproven_library,
 )
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.exemptions import (
@@ -31,7 +32,7 @@ from envlock.runtime.exemptions import (
 from envlock.runtime.extent import Extent
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import get_own_recipe
-from envlock.runtime.policies import Policy, is_protected, names
+from envlock.runtime.policies import Policy, get_package, is_protected, names
 from envlock.runtime.report import (
     ERROR,
     INFO,
@@ -42,21 +43,31 @@ from envlock.runtime.report import (
     show,
     sort_findings,
 )
-from envlock.runtime.startup import is_hook_of
 
 LOCAL_FOLDER = "file:"
 """What is recorded about the origin of a package from a folder; for one from a file, the name of
 the file is added.
 """
 
+LOADED = "loaded"
+"""The section that only an observed process has."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
-    from envlock.runtime.facts import Document, Tree
+    from envlock.runtime.facts import Document
     from envlock.runtime.report import Finding
 
 ELSEWHERE = "This is another environment than the locked one, or its installation has not finished."
+NO_CANARY = (
+    "Verify on the locked hardware, or allow other hardware by the policy same-arch; "
+    "a canary of TensorFlow proves nothing here."
+)
+ADD_CANARY = (
+    "Run `envlock capture --canary` on the locked machine, then `envlock verify -p bits` here; "
+    "or accept this machine as it is: `envlock capture --add-machine`."
+)
 NAME_IT = (
     "Activate the locked environment, name it with `--python`, or install the locked packages here."
 )
@@ -92,7 +103,10 @@ def judge(
         LockfileError: the lockfile names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
-    rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
+    rules = build_policy(
+        lock, policy, overrides=overrides, tooling=live.tooling, required=live.required
+    )
+    lock, live = _leave_out_unseen(lock, live)
     given = live
     live = _leave_out_own_package(lock, live, overrides=overrides)
     counts = {PROJECT: _count_packages(given) - _count_packages(live)}
@@ -101,15 +115,20 @@ def judge(
         lock, which = _choose_machine(lock, live, rules, proof)
         notes.append(which)
         counts[MACHINE] = int(not which.startswith("machine 1 of "))
+        if counts[MACHINE] and LOADED in live.facts:
+            lock, live = _leave_out_loaded(lock, live)
+            notes.append(
+                "loaded: not compared: the lockfile has seen that of its first machine only"
+            )
     locked = (lock["facts"], lock["unavailable"])
     found = (live.facts, live.unavailable)
-    # The canary computes with TensorFlow and NumPy: it proves nothing of another back end.
-    if find_other_backend(locked, found) is not None:
+    if proof is not None and find_unproven_library(locked, found, rules) is not None:
         proof = None
     findings = compare(locked, found, rules, sides, proof=proof)
     # "Nothing differs" is an answer only where something was compared.
     findings += find_uncompared(locked, found, rules)
     findings += find_unlocked_backend(locked, found, rules)
+    findings += find_unheld_libraries(locked, found, rules)
     return Report(
         sort_findings(findings),
         policy=rules.name,
@@ -118,6 +137,22 @@ def judge(
         notes=notes,
         extent=Extent(facts=FactCount(locked, found, rules)),
     )
+
+
+def _leave_out_unseen(lock: Document, live: Snapshot) -> Tuple[Document, Snapshot]:
+    """Return both sides without what is loaded, unless both have looked at it: line 1 of a script and
+    `--static` do not, nor did an older envlock.
+    """
+    if LOADED in lock["facts"] and LOADED in live.facts:
+        return lock, live
+    return _leave_out_loaded(lock, live)
+
+
+def _leave_out_loaded(lock: Document, live: Snapshot) -> Tuple[Document, Snapshot]:
+    """Return both sides without what is loaded."""
+    facts = {name: value for name, value in lock["facts"].items() if name != LOADED}
+    found = {name: value for name, value in live.facts.items() if name != LOADED}
+    return {**lock, "facts": facts}, live.with_facts(found)
 
 
 def _count_packages(snapshot: Snapshot) -> int:
@@ -144,7 +179,7 @@ def _count_exempt(
         if finding.rule == PROVEN and owner != OVERRIDE:
             owner = PROOF
         elif owner in (HELD, TOOLING, ENVLOCK):
-            path = path.split(".")[1]
+            path = get_package(path) or path
         passing.setdefault(owner, set()).add(path)
     counts = dict(known)
     for owner, paths in passing.items():
@@ -211,6 +246,7 @@ def collect_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
     """
     if host is None:
         host = Host()
+    host.own_package = _find_uncompared_package(lock)
     live = take_snapshot(host)
     if lock["facts"].get("packages") == live.facts.get("packages"):
         return live
@@ -219,6 +255,14 @@ def collect_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
 
     machine = host
     return complete_packages(lock, live, lambda: machine)
+
+
+def _find_uncompared_package(lock: Document) -> Optional[str]:
+    """Return the project's own package, if the lockfile does not lock it: its code is left out."""
+    name: Optional[str] = lock.get("project", {}).get("name")
+    if name in (lock["facts"].get("packages") or {}):
+        return None
+    return name
 
 
 def judge_here(
@@ -242,6 +286,20 @@ def judge_here(
     # The cache is read last, and only if a proof would decide: a match does not need it.
     if not needs_proof(report):
         return _lead_with_tensorflow(report, python or sys.executable)
+    if "numerics" not in lock:
+        for finding in report.findings:
+            if finding.rule == PROVEN:
+                finding.fix = ADD_CANARY
+    library = find_unproven(lock, live, policy, overrides)
+    if library is not None:
+        for finding in report.findings:
+            if finding.rule == PROVEN:
+                finding.fix = NO_CANARY
+        report.notes.append(
+            f"no proof for this machine is possible: the program can compute with {library}, "
+            "of which the canary computes nothing"
+        )
+        return report
     # Not at the top: most machines are the locked one, and need no proof.
     from envlock.runtime import machine_proof
 
@@ -251,6 +309,17 @@ def judge_here(
     report.subject = subject
     report.notes.append(machine_proof.note(lock))
     return report
+
+
+def find_unproven(
+    lock: Document, live: Snapshot, policy: Optional[str] = None, overrides: bool = True
+) -> Optional[str]:
+    """Return the library beside TensorFlow with which the program can compute, or None; see
+    `find_unproven_library`.
+    """
+    rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
+    locked = (lock["facts"], lock["unavailable"])
+    return find_unproven_library(locked, (live.facts, live.unavailable), rules)
 
 
 def judge_proven(
@@ -280,7 +349,7 @@ def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
     environ = live.facts.get("environ")
     if not isinstance(environ, dict):
         return live
-    return Snapshot({**live.facts, "environ": {**environ, **own}}, live.unavailable, live.tooling)
+    return live.with_facts({**live.facts, "environ": {**environ, **own}})
 
 
 def _lead_with_tensorflow(report: Report, python: str) -> Report:
@@ -365,29 +434,16 @@ def remove_package(live: Snapshot, name: Optional[str]) -> Snapshot:
     packages = live.facts.get("packages")
     if name is None or not isinstance(packages, dict):
         return live
-    facts = _without_hook(live.facts, name)
-    facts = {**facts, "packages": {other: packages[other] for other in packages if other != name}}
+    facts = {
+        **live.facts,
+        "packages": {other: packages[other] for other in packages if other != name},
+    }
     own = f"packages.{name}."
     unavailable = live.unavailable.copy()
     for path in live.unavailable:
         if f"{path}.".startswith(own):
             del unavailable[path]
-    return Snapshot(facts, unavailable, live.tooling)
-
-
-def _without_hook(facts: Tree, name: str) -> Tree:
-    """Return facts without the .pth file that installs a package in development mode."""
-    python = facts.get("python")
-    if not isinstance(python, dict):
-        return facts
-    startup = python.get("startup")
-    if not isinstance(startup, dict):
-        return facts
-    pth = startup.get("pth")
-    if not isinstance(pth, dict):
-        return facts
-    others = {key: pth[key] for key in pth if not is_hook_of(key, name)}
-    return {**facts, "python": {**python, "startup": {**startup, "pth": others}}}
+    return live.with_facts(facts, unavailable)
 
 
 def build_policy(
@@ -396,6 +452,7 @@ def build_policy(
     *,
     overrides: bool = True,
     tooling: Sequence[str] = (),
+    required: Sequence[str] = (),
 ) -> Policy:
     """Return the policy that applies: the one named, else the lockfile's own, with the lockfile's
     rules.
@@ -408,6 +465,7 @@ def build_policy(
         overrides: whether the lockfile's own rules apply.
         tooling: the packages that only envlock requires here; those at the time of the capture
             count like overrides.
+        required: the packages that what computes requires here.
 
     Raises:
         LockfileError: the lockfile names a policy or a rule that does not exist.
@@ -427,6 +485,7 @@ def build_policy(
             _describe_held_packages(project),
             tooling,
             project.get("tooling", ()),
+            required,
         )
     except ValueError as error:
         raise LockfileError(

@@ -58,7 +58,15 @@ def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[F
         unexplained.difference_update(facts)
         message = DOES[row["kind"]].format(row["name"], variable, ", ".join(facts))
         explanations.append(
-            Finding(LAUNCHER, INFO, facts[0], message, row["why"], row["fix"], row["source"])
+            Finding(
+                LAUNCHER,
+                INFO,
+                facts[0],
+                message=message,
+                why=row["why"],
+                fix=row["fix"],
+                source=row["source"],
+            )
         )
     return explanations
 
@@ -92,7 +100,5 @@ def _is_its_doing(row: Dict[str, Any], path: str, environ: Environ) -> bool:
     section, _, name = path.partition(".")
     if section != "environ":
         return True
-    wanted = row["value"]
-    if row["value_of"] is not None:
-        wanted = environ.get(row["value_of"])
+    wanted = environ.get(row["value_of"]) if row["value_of"] is not None else row["value"]
     return wanted is None or environ.get(name) == wanted

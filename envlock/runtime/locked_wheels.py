@@ -1,24 +1,27 @@
 """Packages that were installed from the wheel that a lockfile names, although the locked ones came
 from elsewhere.
 
-A lockfile records a package from a checkout, a folder or a disk with that origin. When its wheel is
-installed elsewhere, the origin differs and the files are the same, as its RECORD shows. That is
-stronger evidence, so its origin then counts as the locked one.
+A lockfile records a package from a checkout, a folder or a disk with that origin, and with the
+digest of its source. When its wheel is installed elsewhere, the origin differs and the files are the
+same, as its RECORD shows. That is stronger evidence, so its origin then counts as the locked one; so
+does its source, if the wheel was built from the locked source.
 """
 
 from __future__ import annotations
 
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.distributions import find_distributions
+from envlock.runtime.editable_installs import list_namespace_hooks
 from envlock.runtime.errors import FactError
 from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
+from envlock.runtime.startup import make_key
 from envlock.runtime.tooling import add_tooling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, List
 
-    from envlock.runtime.facts import Document
+    from envlock.runtime.facts import Document, Tree
     from envlock.runtime.host import Host
 
 
@@ -41,16 +44,46 @@ def restore_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Ho
     locked = lock["facts"]["packages"]
     distributions = find_distributions(host())
     packages = dict(live.facts["packages"])
+    namespaces: List[str] = []
     for name in names:
         if name not in distributions:
             continue
         record = distributions[name].read("RECORD")
         if record is None:
             continue
+        digest = _hash_record(record)
         # A wheel that was built here from the sources of the package lists other files: `built`.
-        if _hash_record(record) in (identities[name]["content"], identities[name].get("built")):
-            packages[name] = {**packages[name], "origin": locked[name].get("origin")}
-    return Snapshot({**live.facts, "packages": packages}, live.unavailable, live.tooling)
+        if digest not in (identities[name]["content"], identities[name].get("built")):
+            continue
+        packages[name] = {**packages[name], "origin": locked[name].get("origin")}
+        if "source" in locked[name] and _is_of_source(identities[name], locked[name], digest):
+            packages[name]["source"] = locked[name]["source"]
+        if (locked[name].get("origin") or {}).get("editable"):
+            namespaces += list_namespace_hooks(distributions[name])
+    facts = _leave_out_hooks(live.facts, namespaces)
+    return live.with_facts({**facts, "packages": packages})
+
+
+def _leave_out_hooks(facts: Tree, names: List[str]) -> Tree:
+    """Return facts without these .pth files: the locked development installs of their packages
+    create the same namespaces by themselves.
+    """
+    python = facts.get("python") or {}
+    startup = python.get("startup") or {}
+    if not names or not isinstance(startup.get("pth"), dict):
+        return facts
+    keys = [make_key(name) for name in names]
+    others = {key: value for key, value in startup["pth"].items() if key not in keys}
+    return {**facts, "python": {**python, "startup": {**startup, "pth": others}}}
+
+
+def _is_of_source(identity: Document, locked: Document, digest: str) -> bool:
+    """Return whether files with this digest are those of the locked source: the files that were
+    installed, or those of a wheel that was built from it.
+    """
+    if digest == identity.get("built"):
+        return bool(identity.get("source") == locked["source"])
+    return True
 
 
 def _list_of_another_origin(lock: Document, live: Snapshot) -> List[str]:

@@ -13,6 +13,7 @@ import stat
 
 from envlock.runtime import strict_json
 from envlock.runtime.errors import LockfileError
+from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ DIGITS = {"sha256": 64, "md5": 32}
 """How many hexadecimal digits a digest of data has, by its algorithm."""
 
 CONFLICT = b"<<<<<<< "
+PASTED = "name a lockfile; `envlock diff FILE live` reads a freeze and other pasted texts"
 """How the two sides begin in a file that git could not merge:
 https://git-scm.com/docs/git-merge#_how_conflicts_are_presented
 """
@@ -53,12 +55,17 @@ SECTIONS = (
     "cuda",
     "gpu",
     "keras",
+    "jax",
+    "torch",
     "numpy",
     "cpu",
     "system",
     "environ",
+    "named",
+    "loaded",
 )
-
+MOVED = frozenset({"jax", "torch"})
+"""Sections that were parts of `keras`."""
 
 SETTINGS = "pyproject.toml"
 REPOSITORIES = (".git", ".hg", ".svn")
@@ -163,7 +170,9 @@ def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = No
     try:
         document = strict_json.parse(data)
     except ValueError as error:
-        raise _invalid(name, str(error)) from None
+        if not data[:1].isalpha():
+            raise _invalid(name, str(error)) from None
+        raise LockfileError(f"lockfile {name} is not valid: {error}", hint=PASTED) from None
     if not isinstance(document, dict):
         raise _invalid(name, f"it is {_kind(document)}, not an object")
     if upgrades is None:
@@ -172,7 +181,24 @@ def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = No
     problem = next(_iter_problems(document), None)
     if problem is not None:
         raise _invalid(name, problem)
+    _move_libraries(document)
     return document
+
+
+def _move_libraries(document: Document) -> None:
+    """Give JAX and PyTorch sections of their own: older lockfiles have them below Keras, and only
+    where Keras computes with them.
+    """
+    facts, unavailable = document["facts"], document["unavailable"]
+    keras = facts.get("keras")
+    if isinstance(keras, dict):
+        for name in MOVED.intersection(keras).difference(facts):
+            facts[name] = keras.pop(name)
+    rules = document["policy"]["overrides"]
+    for paths in (unavailable, rules):
+        for path in [path for path in paths if path.startswith("keras.")]:
+            if path.split(".")[1] in MOVED:
+                paths[path[len("keras.") :]] = paths.pop(path)
 
 
 def _read_bytes(path: str) -> bytes:
@@ -194,9 +220,7 @@ def _read_bytes(path: str) -> bytes:
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            kind = "not a regular file"
-            if stat.S_ISDIR(status.st_mode):
-                kind = "a folder"
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
             raise _unreadable(path, f"it is {kind}", "name the lockfile itself")
         if status.st_size > SIZE_LIMIT:
             raise _too_large(path, f"{status.st_size // 2**20} MB")
@@ -213,9 +237,7 @@ def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> 
     version = document.get("lock_version")
     # `type`, not `isinstance`: true is an int, but not a version.
     if type(version) is not int:
-        problem = "it is missing"
-        if version is not None:
-            problem = f"it is {_kind(version)}"
+        problem = f"it is {_kind(version)}" if version is not None else "it is missing"
         raise _invalid(name, f"`lock_version` must be a whole number, but {problem}")
     if version > LOCK_VERSION:
         raise _too_new(document, name, version)
@@ -240,6 +262,15 @@ def _too_new(document: Document, name: str, version: int) -> LockfileError:
     return LockfileError(f"lockfile {name} {problem}", hint=hint)
 
 
+def _iter_text_problems(document: Document) -> Iterator[str]:
+    for key in ("$schema", "created_by"):
+        text = document.get(key, "")
+        if not isinstance(text, str):
+            yield f"`{key}` must be a string, but is {_kind(text)}"
+        elif clean(text) != text:
+            yield f"`{key}` has a character that controls a terminal or the order of text"
+
+
 def _iter_problems(document: Document) -> Iterator[str]:
     for key in REQUIRED:
         if key not in document:
@@ -247,9 +278,7 @@ def _iter_problems(document: Document) -> Iterator[str]:
     for key in document:
         if key not in REQUIRED and key not in OPTIONAL:
             yield f"it has an unknown field `{_shorten(key)}`"
-    for key in ("$schema", "created_by"):
-        if not isinstance(document.get(key, ""), str):
-            yield f"`{key}` must be a string, but is {_kind(document[key])}"
+    yield from _iter_text_problems(document)
     for key in OBJECTS:
         if not isinstance(document.get(key, {}), dict):
             yield f"`{key}` must be an object, but is {_kind(document[key])}"

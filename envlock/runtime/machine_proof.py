@@ -1,8 +1,7 @@
 """Proofs that a machine computes the bits of a lockfile: in the user's cache, one for each lockfile
 and state.
 
-A proof is trusted only if no other user can have written it, as with ssh keys: file and folders
-belong to this user, and neither their group nor others can write to them. It contains what it
+A proof is trusted only if no other user can have written it (`user_cache.py`). It contains what it
 proves: for which state, and by how many results.
 
 A proof means that the lockfile's canary gave the locked bits here, with the thread counts that it
@@ -13,11 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 
-from envlock.runtime.host import read_bytes
 from envlock.runtime.report import clean
+from envlock.runtime.user_cache import read_own_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +23,8 @@ if TYPE_CHECKING:
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document, Tree
 
+PROOFS = "proofs"
+"""The part of the cache that holds them."""
 NOTE = (
     "the canary gave the locked bits on this machine: evidence for its operations and shapes, "
     "not for every program (`envlock canary` lists them)"
@@ -86,32 +85,20 @@ def _list_computed(operations: Tree) -> Iterator[str]:
             yield name
 
 
-def folder(environ: Mapping[str, str]) -> Optional[str]:
-    """Return the folder of the proofs; None if the process has no home folder.
-
-    Source: https://specifications.freedesktop.org/basedir-spec/latest/
-    """
-    cache = environ.get("XDG_CACHE_HOME")
-    if not cache and environ.get("HOME"):
-        cache = os.path.join(environ["HOME"], ".cache")
-    # The same page says that a relative path is invalid.
-    if not cache or not os.path.isabs(cache):
-        return None
-    return os.path.join(cache, "envlock", "proofs")
-
-
 def key(lock: Document, live: Snapshot) -> Optional[str]:
     """Return the name of the proof: the SHA-256 of everything that the canary depends on.
 
-    None if the lockfile has no canary, or that of an emulated processor, which is an estimate.
+    None if the lockfile has no canary.
     """
     numerics = lock.get("numerics")
-    if not numerics or numerics.get("emulated") is not None:
+    if not numerics:
         return None
     cpu = live.facts.get("cpu") or {}
     gpu = live.facts.get("gpu") or {}
     processor = {name: value for name, value in cpu.items() if name not in COUNTS}
     sections = [live.facts.get(name) for name in SECTIONS]
+    if "loaded" in live.facts:  # where it was seen, another library needs another proof
+        sections.append(live.facts["loaded"])
     state = [lock["numerics"], processor, gpu.get("devices"), sections, live.unavailable]
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode("ascii")).hexdigest()
 
@@ -125,13 +112,10 @@ def content(name: str, results: int) -> bytes:
 
 def is_proven(lock: Document, live: Snapshot, environ: Mapping[str, str]) -> bool:
     """Return whether this machine, in this state, is proven to compute the lockfile's canary."""
-    proofs, name = folder(environ), key(lock, live)
-    if proofs is None or name is None:
+    name = key(lock, live)
+    if name is None:
         return False
-    file = os.path.join(proofs, name)
-    if not all(map(is_own, (file, proofs, os.path.dirname(proofs)))):
-        return False
-    data = read_bytes(file, 1000) or b""
+    data = read_own_file(environ, PROOFS, name) or b""
     lines = data.split(b"\n")
     if len(lines) < 3:
         return False
@@ -140,17 +124,3 @@ def is_proven(lock: Document, live: Snapshot, environ: Mapping[str, str]) -> boo
         return False
     # The whole file is compared: a proof for another state, or in another format, does not count.
     return data == content(name, int(number))
-
-
-def is_own(path: str) -> bool:
-    """Return whether a file or folder belongs to this user, is not a link, and cannot be written by
-    others.
-    """
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return False
-    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-        return False
-    is_writable_by_others = bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
-    return status.st_uid == os.geteuid() and not is_writable_by_others

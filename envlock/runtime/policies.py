@@ -36,8 +36,14 @@ TOOLING = (
 )
 KEPT = (
     " (This project's rule to ignore it does not apply: only a policy's own rows exempt TensorFlow, "
-    "Keras, NumPy and CUDA.)"
+    "Keras, JAX, PyTorch, NumPy and CUDA.)"
 )
+REQUIRED = (
+    "What computes requires this package, so it was installed at the capture, too: a lockfile without "
+    "it was edited."
+)
+LIBRARIES = ("jax", "torch")
+"""The sections about a library that computes only where a program imports it, called as its package."""
 UNUSED = "No entry point of this project imports this package (`project.entry` of the lockfile)."
 
 
@@ -55,6 +61,8 @@ class Policy:
         tooling: the packages that only envlock requires here; unless they are in `held`, they may
             differ.
         own_tooling: those that the lockfile marks as required only by envlock.
+        required: the packages that what computes requires here: they were there at the capture, too,
+            so none of them counts as added since.
         held: why each package matters; others may differ. None if all packages matter.
 
     Raises:
@@ -69,11 +77,13 @@ class Policy:
         held: Optional[Mapping[str, str]] = None,
         tooling: Iterable[str] = (),
         own_tooling: Iterable[str] = (),
+        required: Iterable[str] = (),
     ) -> None:
         self.name = name
         self._held = held
         self._tooling = frozenset([*tooling, *own_tooling])
         self._own_tooling = frozenset(own_tooling)
+        self._required = frozenset(required)
         self.overrides: Dict[str, str] = dict(overrides or {})
         if name not in names():
             choices = ", ".join(names())
@@ -93,7 +103,7 @@ class Policy:
 
     def describe_need(self, path: str) -> Optional[str]:
         """Return why the package of a path matters to entry points; None if unknown."""
-        package = _get_package(path)
+        package = get_package(path)
         if self._held is None or package is None:
             return None
         return self._held.get(package)
@@ -102,8 +112,10 @@ class Policy:
         """Return why the package of a path may differ; None if it may not, or the path is not of a
         package.
         """
-        package = _get_package(path)
-        if package is None or self.describe_need(path) is not None or is_protected(path):
+        package = get_package(path)
+        if package is None or self.describe_need(path) is not None:
+            return None
+        if is_protected(path) and path.partition(".")[0] not in LIBRARIES:
             return None
         if self._held is not None:
             return UNUSED
@@ -132,6 +144,8 @@ class Policy:
             exemption = self._explain_exemption(path)
             if exemption is not None:
                 rule, why = "ignore", exemption
+            elif tier == "superset" and get_package(path) in self._required:
+                rule, why = "exact", REQUIRED
         return {
             "rule": rule,
             "why": why,
@@ -158,7 +172,7 @@ class Policy:
             return POLICY
         if self._held is not None:
             return HELD
-        if _get_package(path) in self._own_tooling:
+        if get_package(path) in self._own_tooling:
             return OWN_TOOLING
         return ENVLOCK
 
@@ -179,9 +193,11 @@ def is_protected(path: str) -> bool:
     return f"{path}.".startswith(tuple(table("protected")))
 
 
-def _get_package(path: str) -> Optional[str]:
+def get_package(path: str) -> Optional[str]:
     """Return the package that a path is about; None if it is about no single package."""
     section, _, rest = path.partition(".")
+    if section in LIBRARIES:
+        return section
     if section != "packages" or not rest:
         return None
     return rest.partition(".")[0]
@@ -212,6 +228,19 @@ def _find_row(path: str) -> TableRow:
         fitting = names.get(rest.partition(".")[0], names[ANY]) + patterns["**"][ANY]
         row = next(row for row in fitting if matches(row["path"], path))
     return row
+
+
+def find_effect(path: str) -> Optional[str]:
+    """Return the fact that decides in a path's place where both sides have it, or None."""
+    effect: Optional[str] = _find_row(path).get("effect")
+    return effect
+
+
+def find_cause(path: str) -> Optional[str]:
+    """Return the path in whose place a fact decides, or None."""
+    if not path.startswith(("named.", "python.hash")):
+        return None
+    return next((row["path"] for row in table("policy") if row.get("effect") == path), None)
 
 
 def load_index() -> Tuple[Dict[str, TableRow], Dict[str, RowsByStep]]:

@@ -8,6 +8,7 @@ containers use it. The table is envlock/data/determinism_recipes.toml, with a so
 from __future__ import annotations
 
 from envlock.runtime.comparison_rules import parse_version
+from envlock.runtime.release import describe_beyond
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -70,6 +71,12 @@ def find_recipe(version: str) -> Optional[Recipe]:
     if switch is not None and not row["calls"]:
         row = {**row, "set": switch, "patched": False}
     return Recipe(row, _recipes()["patches"])
+
+
+def warn_beyond_recipes(tensorflow: Optional[str]) -> List[str]:
+    """Return the sentence on a TensorFlow that is newer than the recipes; empty if it is not."""
+    sentence = describe_beyond("TensorFlow", tensorflow, _recipes()["through"])
+    return [sentence] if sentence else []
 
 
 def find_nvidia_switch(image: str) -> Optional[Dict[str, str]]:

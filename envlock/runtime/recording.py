@@ -44,9 +44,7 @@ def recorded(function: Function) -> Function:
     def call_and_record(*args: object, **kwargs: object) -> object:
         result = function(*args, **kwargs)
         if _taker is not None:
-            quantities = {function.__name__: result}
-            if isinstance(result, dict):
-                quantities = result
+            quantities = result if isinstance(result, dict) else {function.__name__: result}
             _taker(None, quantities)
         return result
 

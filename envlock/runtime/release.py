@@ -6,7 +6,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Tuple
+    from typing import Dict, Optional, Tuple
 
 _KNOWN: Dict[str, Tuple[int, ...]] = {}
 """The choice of a base image parses the same few hundred versions thousands of times."""
@@ -34,3 +34,19 @@ def _parse_numbers(version: str) -> Tuple[int, ...]:
 def minor(version: str) -> str:
     """Return the major and minor number, such as `12.4`."""
     return ".".join(map(str, parse_release(version)[:2]))
+
+
+def describe_beyond(subject: str, version: Optional[str], through: str) -> Optional[str]:
+    """Return the sentence on a version that is newer than what a table was checked for, without the
+    full stop; None if it is not.
+
+    A minor version stands for its patch releases, and a release candidate only for itself.
+    """
+    numbers, known = parse_release(version or ""), parse_release(through)
+    is_final = through.replace(".", "").isdigit()
+    if numbers[:2] < known[:2] or (numbers[:2] == known[:2] and (is_final or version == through)):
+        return None
+    return (
+        f"{subject} {version} is newer than the sources checked here ({through}): "
+        f"statements about it are those for {through}, and what is new in it is unknown"
+    )

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from typing import (
         Any,
         Dict,
+        Final,
         Generic,
         Iterable,
         Iterator,
         List,
+        Literal,
         Mapping,
         Optional,
         Sequence,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
+    Severity = Literal["error", "unknown", "warning", "info"]
     Attached = TypeVar("Attached", bound="Evidence", default="Evidence", covariant=True)
 else:
 
@@ -34,15 +37,15 @@ else:
         def __class_getitem__(cls, parameter):
             return cls
 
-    Attached = None
+    Attached = Severity = None
 
 REPORT_VERSION = 2
 
-ERROR = "error"  # makes the answer no
-UNKNOWN = "unknown"  # a fact that the policy needs and that could not be collected
-WARNING = "warning"  # may have an effect
-INFO = "info"  # differs and the policy accepts it, or is worth knowing
-SEVERITIES = (ERROR, UNKNOWN, WARNING, INFO)
+ERROR: Final = "error"  # makes the answer no
+UNKNOWN: Final = "unknown"  # a fact that the policy needs and that could not be collected
+WARNING: Final = "warning"  # may have an effect
+INFO: Final = "info"  # differs and the policy accepts it, or is worth knowing
+SEVERITIES: Tuple[Severity, ...] = (ERROR, UNKNOWN, WARNING, INFO)
 
 DEEP = "deep"
 """The rule of a finding that TensorFlow's own loader contradicts the files (`verify --deep`)."""
@@ -52,10 +55,14 @@ BITS = "bits"
 """The rule of a finding that an operation computes different bits (`verify --numerics`)."""
 DATA = "data"
 """The rule of a finding about input files, which are not part of the environment."""
+UNREAD = "data-unread"
+"""The rule of a finding that a rule demands equal data, and contents were not compared."""
 LAUNCHER = "launcher"
 """The rule of a finding that explains differences by the launcher of the process."""
 NO_TENSORFLOW = "no-tensorflow"
 """The rule of a finding that TensorFlow is locked and not installed, which explains all others."""
+NOT_HELD = "not-held"
+"""The rule of a finding that a library is installed of which the lockfile has no facts."""
 FILE_RULE = "file-"
 """The prefix of the rules of findings about installed files (`verify --deep`)."""
 
@@ -122,13 +129,13 @@ class Finding:
     def __init__(
         self,
         rule: str,
-        severity: str,
+        severity: Severity,
         where: Union[str, Where],
+        *,
         message: str,
         why: str,
         fix: str,
         source: str,
-        *,
         expected: object = ABSENT,
         actual: object = ABSENT,
         weight: int = 0,
@@ -352,9 +359,7 @@ class Report(Generic[Attached]):
     def _render_group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
         messages = []
         for finding in group:
-            text = ""
-            if finding.where.file:
-                text = f"{clean(str(finding.where))}: "
+            text = f"{clean(str(finding.where))}: " if finding.where.file else ""
             text += clean(finding.message)
             if finding.rule in self.titles:
                 text += f" [{finding.rule}]"
@@ -379,7 +384,7 @@ class Report(Generic[Attached]):
 
     def render_files(self) -> List[Tuple[str, str]]:
         """Return (style, line) for each file that is not as recorded."""
-        lines = []
+        lines: List[Tuple[str, str]] = []
         for finding in self.findings:
             if finding.rule.startswith(FILE_RULE) and finding.severity in self.breaking:
                 line = f"  {MARKS[finding.severity]} {clean(finding.message)}"
@@ -425,6 +430,15 @@ def make_headline(
         return f"does not match{under}: {'; '.join([' and '.join(wrong), *missing])}"
     if missing:
         return f"cannot decide{under}: {' and '.join(missing)}"
+    unheld = [str(finding.where) for finding in findings if finding.rule == NOT_HELD]
+    if "facts" in unheld:
+        return f"matches{under}, but does not hold all that this envlock looks at"
+    if unheld:
+        verb = "is" if len(unheld) == 1 else "are"
+        listed = f"{' and '.join(unheld)} {verb} installed and not held by this lockfile"
+        return f"matches{under}, but {listed}"
+    if any(finding.rule == UNREAD for finding in findings):
+        return f"matches{under}, with data by names and sizes only"
     return f"matches{under}"
 
 
@@ -464,9 +478,7 @@ def _list_missing(findings: List[Finding]) -> List[str]:
     incomparable = _count_kind(findings, UNKNOWN, BITS)
     uncompared = _count_kind(findings, UNKNOWN, COMPARED)
     data = _count_kind(findings, UNKNOWN, DATA)
-    noun = "fact"
-    if _count_kind(findings, ERROR, ""):
-        noun = "more fact"
+    noun = "more fact" if _count_kind(findings, ERROR, "") else "fact"
     missing = []
     if unknown:
         missing.append(f"{count(unknown, noun)} could not be collected")
@@ -497,9 +509,7 @@ def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
 
 def _agree(number: int, noun: str, singular: str, plural: str) -> str:
     """Return a number with its noun and its verb: `1 fact differs`, `2 facts differ`."""
-    verb = plural
-    if number == 1:
-        verb = singular
+    verb = singular if number == 1 else plural
     return f"{count(number, noun)} {verb}"
 
 

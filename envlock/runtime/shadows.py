@@ -18,9 +18,9 @@ from envlock.runtime.distributions import (
     get_import_path,
     list_entries_of_pythonpath,
     normalise,
-    open_zip,
 )
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def find_shadowed_distributions(host: Host) -> Dict[str, Unavailable]:
     reasons = {}
     for name, reason in hidden.items():
         for distribution in find_distributions(host).values():
-            if _owns(distribution, name):
+            if owns(distribution, name):
                 reasons[distribution.name] = reason
     return reasons
 
@@ -66,7 +66,8 @@ def _iter_hidden_modules(host: Host) -> Iterator[Tuple[str, Unavailable]]:
     """Yield the names of installed modules that also exist earlier on the path, and what hides
     each.
     """
-    sites = {distribution.folder for distribution in find_distributions(host).values()}
+    # A zip file hides what it has besides its own distributions, which are compared by their versions.
+    sites = set(filter(os.path.isdir, {each.folder for each in find_distributions(host).values()}))
     candidates = _list_candidates(host, sites)
     if not any(candidates.values()):
         return
@@ -158,6 +159,7 @@ def _list_names(place: str) -> Set[str]:
 
 def _list_files(place: str) -> List[str]:
     """Return the names in a folder, or at the top of a zip file; empty if the entry is neither."""
+    note(place)
     try:
         return os.listdir(place)
     except NotADirectoryError:
@@ -167,7 +169,12 @@ def _list_files(place: str) -> List[str]:
 
 
 def _list_zip(place: str) -> List[str]:
+    # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
+    from envlock.runtime.archives import open_zip
+
     try:
+        if not os.path.isfile(place):  # opening a FIFO without a writer would block for ever
+            return []
         with open_zip(place) as archive:
             return [name.partition("/")[0] for name in archive.namelist()]
     except (OSError, ValueError):
@@ -191,10 +198,11 @@ def _is_module(place: str, name: str) -> bool:
 
 def _is_package(folder: str) -> bool:
     """Return whether a folder is a package that no other folder adds to."""
+    note(folder)
     return any(os.path.exists(os.path.join(folder, file)) for file in PACKAGE_FILES)
 
 
-def _owns(distribution: Distribution, name: str) -> bool:
+def owns(distribution: Distribution, name: str) -> bool:
     """Return whether a distribution installed the module `name`, according to its metadata."""
     if distribution.name == normalise(name):
         return True

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 LINES = 25
 """A traceback above it and the prompt below still fit a terminal with 40 lines."""
 ALL = "`envlock verify` lists all"
+INSTALL = "to get the locked packages: `envlock sync`; "
 ACCEPT = (
-    "to accept the change: `envlock capture`, or `envlock capture --only PATH` for a part; "
+    "to accept a change: `envlock capture --only PATH`, or `envlock capture` for all of them; "
     "to let it differ: `envlock ignore PATH --reason TEXT`"
 )
 ADD = "; to accept this machine, too: `envlock capture --add-machine`"
@@ -99,6 +100,8 @@ def with_acceptance(report: Report) -> Report:
     paths = [str(finding.where) for finding in report.findings if _is_differing_fact(finding)]
     if paths:
         note = ACCEPT
+        if any(path.startswith("packages.") for path in paths):
+            note = INSTALL + note
         if any(map(is_machine, paths)):
             note += ADD
         report.notes.append(note)

@@ -11,14 +11,13 @@ import hashlib
 import json
 import os
 import stat
-import struct
-import zlib
 from shutil import copyfileobj
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from envlock.runtime import strict_json
+from envlock.runtime.archives import DamagedArchiveError, open_zip, reading
 from envlock.runtime.assertion import locate
-from envlock.runtime.drafts import PREFIX, SUFFIX, hold, sweep
+from envlock.runtime.drafts import replace_atomically
 from envlock.runtime.environment_line import make_line, parse_line
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
 from envlock.runtime.files.file_digest import hash_file
@@ -27,11 +26,10 @@ from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO, Callable, Optional, TypeVar, Union
+    from typing import BinaryIO, Callable, Optional, Union
 
     from envlock.runtime.facts import Document
 
-    Result = TypeVar("Result")
     Path = Union[str, "os.PathLike[str]"]
 
 VERSION = 1
@@ -47,6 +45,8 @@ KERAS = ("config.json", "metadata.json")
 """Members that every `.keras` file has."""
 MEMBER_LIMIT = 10_000
 """Members of a `.keras` file, one for each asset; Keras does not write a file with more."""
+CONTENTS = 512 * MEMBER_LIMIT
+"""Bytes of a table of contents; a larger one has more members, and is refused unread."""
 MAGIC = b"PK\x03\x04"
 BROKEN = "save the model again, and stamp it"
 
@@ -149,9 +149,7 @@ def _check_stamp(data: bytes, name: str) -> Document:
         raise LockfileError(
             f"the stamp of model {name} is not JSON: {clean(str(error))}", hint=BROKEN
         ) from None
-    version = None
-    if isinstance(found, dict):
-        version = found.get("stamp_version")
+    version = found.get("stamp_version") if isinstance(found, dict) else None
     # `type`, not `isinstance`: true is an int, but not a version.
     if type(version) is not int:
         raise LockfileError(f"the stamp of model {name} is not valid", hint=BROKEN)
@@ -212,23 +210,20 @@ def _read_folder(name: str) -> Optional[bytes]:
 
 
 def _read_zip(name: str) -> Optional[bytes]:
-    def read(stream: BinaryIO) -> Optional[bytes]:
-        with ZipFile(stream) as archive:
+    try:
+        with open_zip(name, CONTENTS) as archive:
             _check_members(archive, name)
             if MEMBER not in archive.NameToInfo:
                 return None
             with archive.open(MEMBER) as member:
-                return member.read(SIZE_LIMIT * 2 + 1)  # not more, whatever size its header gives
-
-    try:
-        with open(name, "rb") as stream:
-            data = _run_on_zip(name, lambda: read(stream))
+                # Not more, whatever size its header gives.
+                data = member.read(SIZE_LIMIT * 2 + 1)
+    except DamagedArchiveError as error:
+        raise _make_damage_error(name, error) from None
     except OSError as error:
         raise LockfileError(
             f"cannot read model {name}: {error.strerror}", hint="check its permissions"
         ) from None
-    if data is None:
-        return None
     return _check_size(data, name)
 
 
@@ -242,20 +237,10 @@ def _check_size(data: bytes, name: str) -> bytes:
     return data
 
 
-def _run_on_zip(name: str, work: Callable[[], Result]) -> Result:
-    """Return the result of a function that works on a zip file.
-
-    Raises:
-        LockfileError: the zip file is damaged, or needs a feature that this Python does not have.
-    """
-    # All that `zipfile` raises on a damaged file, besides OSError.
-    damage = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError)
-    try:
-        return work()
-    except (struct.error, zlib.error, *damage) as error:
-        raise LockfileError(
-            f"model {name} is damaged: {clean(str(error))}", hint="save the model again"
-        ) from None
+def _make_damage_error(name: str, error: DamagedArchiveError) -> LockfileError:
+    return LockfileError(
+        f"model {name} is damaged: {clean(str(error))}", hint="save the model again"
+    )
 
 
 def _check_members(archive: ZipFile, name: str) -> None:
@@ -269,10 +254,13 @@ def _check_members(archive: ZipFile, name: str) -> None:
     hint = "save the model again: Keras writes no such file"
     if len(names) > MEMBER_LIMIT:
         raise LockfileError(f"model {name} has more than {MEMBER_LIMIT:,} members", hint=hint)
-    if len(set(names)) < len(names):
-        twice = next(member for member in names if names.count(member) > 1)
-        raise LockfileError(f"model {name} has two members with the name {clean(twice)}", hint=hint)
+    seen = set()
     for member in names:
+        if member in seen:
+            raise LockfileError(
+                f"model {name} has two members with the name {clean(member)}", hint=hint
+            )
+        seen.add(member)
         if member.startswith("/") or ".." in member.split("/"):
             raise LockfileError(
                 f"model {name} has a member with a path outside the model: {clean(member)}",
@@ -288,14 +276,13 @@ def _check_members(archive: ZipFile, name: str) -> None:
 def _copy_with(model: str, stream: BinaryIO, data: bytes) -> None:
     """Write a copy of a `.keras` file with another stamp to a stream; no weights are unpacked."""
 
-    def copy() -> None:
+    try:
+        # Checked first: appending to a file that is not a zip would turn it into one.
+        with open_zip(model, CONTENTS) as archive:
+            _check_members(archive, model)
         with open(model, "rb") as source:
-            # Checked first: appending to a file that is not a zip would turn it into one.
-            with ZipFile(source) as archive:
-                _check_members(archive, model)
-            source.seek(0)
             copyfileobj(source, stream)
-        with ZipFile(stream, "a") as archive:
+        with reading(), ZipFile(stream, "a") as archive:
             old = archive.NameToInfo.pop(MEMBER, None)
             if old is not None:
                 archive.filelist.remove(old)
@@ -306,41 +293,24 @@ def _copy_with(model: str, stream: BinaryIO, data: bytes) -> None:
             member = ZipInfo(MEMBER)
             member.compress_type = ZIP_DEFLATED
             archive.writestr(member, data)
-
-    _run_on_zip(model, copy)
+    except DamagedArchiveError as error:
+        raise _make_damage_error(model, error) from None
 
 
 def _replace(path: str, write: Callable[[BinaryIO], object]) -> None:
-    """Replace a file atomically by what is written to a stream: readers see either the old or the
-    new file.
+    """Replace a file by what is written to a stream.
 
     Raises:
         WriteError: it cannot be written; the old file is unchanged.
     """
-    folder = os.path.dirname(path)
-    draft = os.path.join(folder, f"{PREFIX}{os.urandom(8).hex()}{SUFFIX}")
     try:
+        folder = os.path.dirname(path)
         if os.path.basename(folder) == EXTRA:
             os.makedirs(folder, exist_ok=True)
-        mode = None
-        if os.path.exists(path):
-            mode = stat.S_IMODE(os.stat(path).st_mode)
-        sweep(folder)
-        with open(draft, "x+b") as stream:
-            hold(stream.fileno())
+        with replace_atomically(path) as stream:
             write(stream)
-            stream.flush()
-            if mode is not None:
-                os.fchmod(stream.fileno(), mode)
-            os.fsync(stream.fileno())
-            os.replace(draft, path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise WriteError(
             f"cannot write {path}: {reason}", hint="check its folder and the disk"
         ) from None
-    finally:
-        try:
-            os.unlink(draft)
-        except OSError:
-            pass

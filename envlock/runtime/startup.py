@@ -18,8 +18,6 @@ from envlock.runtime.distributions import (
     get_import_path,
     list_entries_of_pythonpath,
     list_pth_files,
-    normalise,
-    open_zip,
 )
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_bytes
@@ -45,49 +43,36 @@ def collect_startup(host: Host) -> Tree:
     known to change nothing.
     """
     if sys.flags.no_site:  # -S: no such code runs
-        return {"known": [], "pth": {}, "sitecustomize": None, "usercustomize": None}
+        return {"known": [], "modules": {}, "pth": {}, "sitecustomize": None, "usercustomize": None}
     known: List[str] = []
     pth: Dict[str, Fact] = {}
+    code: List[bytes] = []
     for folder in _list_site_folders(host):
         for name in sorted(list_pth_files(host).get(folder, ())):
-            fact = _read_pth(folder, name, known)
+            fact = _read_pth(host, folder, name, known, code)
             if fact is None:
                 continue
-            key = _make_key(name)
+            key = make_key(name)
             if key in pth:
                 fact = _combine(pth[key], fact)
             pth[key] = fact
-    site_module = _read_module(host, "sitecustomize", known)
+    site_module = _read_module(host, "sitecustomize", known, code)
     user_module = None
     if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", False) is True:
-        user_module = _read_module(host, "usercustomize", known)
+        user_module = _read_module(host, "usercustomize", known, code)
+    modules: Tree = {}
+    if code:
+        # Not at the top: in most environments only known code runs at the start.
+        from envlock.runtime.startup_imports import collect_modules
+
+        modules = collect_modules(host, code, read_module, _hash)
     return {
         "known": sorted(set(known)),
+        "modules": modules,
         "pth": pth,
         "sitecustomize": site_module,
         "usercustomize": user_module,
     }
-
-
-def is_hook_of(key: str, package: str) -> bool:
-    """Return whether a .pth file is the one that installs a package in development mode.
-
-    The forms of its name: `__editable__.NAME-VERSION.pth` (setuptools), `_NAME_editable.pth`
-    (scikit-build-core), `NAME-editable.pth` (meson-python), `_editable_impl_NAME.pth` and
-    `_NAME.pth` (editables, of Hatch and PDM).
-    """
-    rest, own = normalise(key), normalise(package)
-    for mark in ("editable-impl-", "editable-"):
-        if rest.startswith(mark):
-            rest = rest[len(mark) :]
-    if rest.endswith("-editable"):
-        rest = rest[: -len("-editable")]
-    if rest == own:
-        return True
-    # The rest of the name must be a version: `torch-2.1` belongs to torch, `torch-vision` to
-    # another package.
-    version = rest[len(own) + 1 :].replace("-", "")
-    return rest.startswith(own + "-") and version[:1].isdigit()
 
 
 def _list_site_folders(host: Host) -> List[str]:
@@ -105,9 +90,9 @@ def _list_site_folders(host: Host) -> List[str]:
     return folders
 
 
-def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
-    """Return the digest of the lines that a file runs; None if it runs no lines, or only known
-    ones.
+def _read_pth(host: Host, folder: str, name: str, known: List[str], run: List[bytes]) -> Fact:
+    """Return the digest of the lines that a file runs, which are added to `run`; None if it runs no
+    lines, only known ones, or the hook of an editable install, whose source is a fact of its package.
     """
     try:
         data = read_bytes(os.path.join(folder, name), READ_LIMIT + 1) or b""
@@ -122,21 +107,27 @@ def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
     if _is_known(name, code):
         known.append(name)
         return None
+    # Not at the top: most .pth files run nothing, or are known.
+    from envlock.runtime.editable_installs import owns_hook
+
+    if owns_hook(host, folder, name, code):
+        return None
     # The location of the environment does not count. The folder is replaced first, because its path
     # begins with the prefix.
     text = b"\n".join(code)
+    run.append(text)
     text = text.replace(folder.encode("utf-8", "surrogateescape"), b"SITE")
     text = text.replace(os.fsencode(sys.prefix), b"PREFIX")
     return _hash(text)
 
 
-def _read_module(host: Host, name: str, known: List[str]) -> Fact:
-    """Return the digest of the module that `import` loads; None if there is no such module, or a
-    known one.
+def _read_module(host: Host, name: str, known: List[str], run: List[bytes]) -> Fact:
+    """Return the digest of the module that `import` loads, whose code is added to `run`; None if there
+    is no such module, or a known one.
     """
     for entry in get_import_path(host):
         try:
-            data = _read_from(entry, name)
+            data = read_module(entry, name)
         except OSError as error:
             return Unavailable(f"{name} cannot be read: {error.strerror}", "unreadable")
         if data is None:
@@ -146,11 +137,12 @@ def _read_module(host: Host, name: str, known: List[str]) -> Fact:
         if _is_known(name + ".py", code, is_whole=True):
             known.append(name + ".py")
             return None
+        run.append(data)
         return _hash(data)
     return None
 
 
-def _read_from(entry: str, name: str) -> Optional[bytes]:
+def read_module(entry: str, name: str) -> Optional[bytes]:
     """Return the bytes of a module in one entry of the import path; None if the entry has no such
     module.
 
@@ -175,12 +167,13 @@ def _read_zip(archive: str, name: str) -> Optional[bytes]:
     Raises:
         OSError: it exists and cannot be read.
     """
+    # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
+    from envlock.runtime.archives import DamagedArchiveError, open_zip
+
     try:
         with open_zip(archive) as opened, opened.open(name + ".py") as stream:
             return stream.read(READ_LIMIT + 1)
-    except OSError:
-        raise
-    except Exception:  # what `zipfile` raises for damaged archives, and for one without the module
+    except DamagedArchiveError:  # or it has no such module
         return None
 
 
@@ -196,7 +189,7 @@ def _is_known(name: str, code: List[bytes], *, is_whole: bool = False) -> bool:
     return all(line in lines for line in code)
 
 
-def _make_key(name: str) -> str:
+def make_key(name: str) -> str:
     """Return the name of a .pth file as a step of a path: without its ending, with hyphens for
     other characters.
     """

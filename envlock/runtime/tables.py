@@ -26,7 +26,7 @@ def table(name: str) -> Any:
         RuntimeError: the file is missing or damaged, so the installation is broken.
     """
     if name not in _read:
-        data = read_bytes(os.path.join(FOLDER, name + ".json"))
+        data = read_bytes(os.path.join(FOLDER, name + ".json"), is_noted=False)
         if data is None:
             raise RuntimeError(
                 f"envlock is not completely installed: runtime/data/{name}.json is missing"

@@ -1,4 +1,5 @@
-"""The packages of an environment that only envlock's own command line requires.
+"""The packages of an environment that only envlock's own command line requires, and those that
+TensorFlow and what computes beside it require.
 
 These are, according to metadata, the packages that the extras `cli` and `gpu` of envlock require,
 unless another package mentions one in a requirement, in any extra, or a user requested it by name
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.distributions import find_distributions, normalise
+from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +30,11 @@ def add_tooling(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Sna
     """Return a snapshot with the names of such packages; if all packages are as locked, no metadata
     is read.
     """
-    if live.tooling or lock["facts"].get("packages") == live.facts.get("packages"):
+    known = live.tooling or live.required
+    if known or lock["facts"].get("packages") == live.facts.get("packages"):
         return live
-    return Snapshot(live.facts, live.unavailable, find_tooling(host()))
+    there = host()
+    return Snapshot(live.facts, live.unavailable, find_tooling(there), find_required(there))
 
 
 def find_tooling(host: Host) -> List[str]:
@@ -40,7 +44,7 @@ def find_tooling(host: Host) -> List[str]:
     if own is None:
         return []
     extras = [_get_name(line) for line in _list_requirements(own) if _is_of_extra(line)]
-    reached = _collect_closure(extras, distributions, is_extra=False)
+    reached = _collect_closure(extras, distributions, lambda line: "extra ==" not in line)
     if not reached:
         return []
     # A package that a user requested by name is not one of them, even if envlock requires it as
@@ -49,7 +53,19 @@ def find_tooling(host: Host) -> List[str]:
     for name, distribution in distributions.items():
         if name not in reached or distribution.read("REQUESTED") is not None:
             roots.append(name)
-    return sorted(reached - _collect_closure(roots, distributions, is_extra=True))
+    return sorted(reached - _collect_closure(roots, distributions, lambda line: True))
+
+
+def find_required(host: Host) -> List[str]:
+    """Return the normalised names of the installed distributions that a policy protects, and of all
+    that they require without a condition, sorted.
+
+    A requirement with a marker is left out: another Python or system can have made it void.
+    """
+    distributions = find_distributions(host)
+    paths = [path.split(".") for path in table("protected")]
+    protected = [path[1] for path in paths if path[0] == "packages" and len(path) > 1]
+    return sorted(_collect_closure(protected, distributions, lambda line: ";" not in line))
 
 
 def _is_of_extra(line: str) -> bool:
@@ -61,12 +77,9 @@ def _is_of_extra(line: str) -> bool:
 
 
 def _collect_closure(
-    names: Iterable[str], distributions: Dict[str, Distribution], *, is_extra: bool
+    names: Iterable[str], distributions: Dict[str, Distribution], counts: Callable[[str], bool]
 ) -> Set[str]:
-    """Return installed distributions and all that they require, whatever the markers.
-
-    With `is_extra`, also those that any of their extras requires.
-    """
+    """Return installed distributions and all that they require, by the requirements that count."""
     closure: Set[str] = set()
     pending = list(names)
     while pending:
@@ -75,7 +88,7 @@ def _collect_closure(
             continue
         closure.add(name)
         lines = _list_requirements(distributions[name])
-        pending += [_get_name(line) for line in lines if is_extra or "extra ==" not in line]
+        pending += [_get_name(line) for line in lines if counts(line)]
     return closure
 
 

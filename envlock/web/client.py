@@ -217,9 +217,7 @@ class Client:
             try:
                 return self._try_once(request, patience, read)
             except WebError as error:
-                wait = pause
-                if error.wait is not None:
-                    wait = min(error.wait, limits.retry_after)
+                wait = min(error.wait, limits.retry_after) if error.wait is not None else pause
                 is_last = attempt == limits.attempts
                 is_too_late = time.monotonic() + wait >= patience.until
                 # A server that asks for a longer wait than a whole answer may take gets no second
@@ -249,9 +247,7 @@ class Client:
         """Return the answer at the end of the redirects."""
         url, login = _split_credentials(request.url)
         request = replace(request, url=url)
-        credentials: tuple[str, str] | None = login
-        if not any(login):
-            credentials = self._credentials(url)
+        credentials: tuple[str, str] | None = login if any(login) else self._credentials(url)
         response = self._follow_redirects(request, credentials, patience)
         if response.status_code == HTTPStatus.UNAUTHORIZED and credentials is None:
             credentials = self._last_resort(url)
@@ -264,9 +260,7 @@ class Client:
         self, request: Request, login: tuple[str, str] | None, patience: Patience
     ) -> requests.Response:
         url = request.url
-        followed: tuple[int, ...] = SAME_METHOD
-        if request.method == "GET":
-            followed = REDIRECTS
+        followed: tuple[int, ...] = REDIRECTS if request.method == "GET" else SAME_METHOD
         for _ in range(self._limits.redirects + 1):
             headers = self._choose_headers(request, login, url)
             try:

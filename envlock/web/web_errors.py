@@ -139,10 +139,8 @@ def make_format_error(url: str, why: str) -> WebError:
 
 def make_broken_off_error(url: str, received: int, wanted: int | None) -> WebError:
     """Return the error for a body that ended too early."""
-    size = f"{received} bytes"
-    if wanted is not None:
-        size = f"{received} of {wanted} bytes"
-    return WebError(f"{show_url(url)} broke off after {size}", hint=LATER, passing=True)
+    size = f"{received} of {wanted} bytes" if wanted is not None else f"{received} bytes"
+    return WebError(f"{show_url(url)} ended after {size}", hint=LATER, passing=True)
 
 
 def explain_failure(
@@ -228,9 +226,7 @@ def _explain_proxy(url: str, causes: list[BaseException]) -> WebError:
 
 
 def _explain_proxy_status(url: str, proxy: str, status: int) -> WebError:
-    hint = NETWORK
-    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-        hint = PROXY_LOGIN
+    hint = PROXY_LOGIN if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED else NETWORK
     message = make_status_error(proxy, status).message
     return WebError(f"{show_url(url)} cannot be reached: the proxy {message}", hint=hint)
 

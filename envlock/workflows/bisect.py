@@ -23,7 +23,6 @@ from envlock.numerics import repeated_runs as numerics
 from envlock.numerics.bisection import (
     PACKAGES,
     PROCESSOR,
-    PROCESSOR_MODEL,
     SOURCE,
     VARIABLES,
     BisectEvidence,
@@ -31,7 +30,6 @@ from envlock.numerics.bisection import (
     Causes,
     Differences,
     FirstOperation,
-    add_processor,
     digest_run,
     find_smallest,
     judge_bisection,
@@ -40,12 +38,13 @@ from envlock.numerics.bisection import (
     read_variables,
     read_versions,
 )
-from envlock.numerics.canary.emulation import Emulation, open_emulation
+from envlock.numerics.conditions import add_conditions
 from envlock.numerics.repeated_runs import Plan
-from envlock.packages.overlay import build_environ, install_overlay, make_overlay_folder
+from envlock.packages.overlay import Wanted, build_environ, install_overlay, make_overlay_folder
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.own_variables import THREADS
-from envlock.runtime.report import UNKNOWN, Finding, Report
+from envlock.runtime.report import UNKNOWN, Finding, Report, clean
+from envlock.runtime.user_cache import is_own
 from envlock.workflows.capture import capture
 from envlock.workflows.locks import load_lock
 from envlock.workflows.program import Program
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 DIGESTS = "digests.json"
-MODEL_WORDS = 3
-"""The emulator, `-cpu` and the model: what follows is a temporary folder."""
 THREAD_VARIABLES = {fact: name for name, fact in THREADS.items()}
 
 
@@ -76,9 +73,9 @@ class Bench:
         a: the facts of the first lockfile.
         live: the installed versions, by package.
         progress: shows what is being done.
+        hashes: the SHA-256 of each wheel that a lockfile proves, by name and version.
         code: the SHA-256 of each Python file in the program's folder, on which stored digests depend.
         digests: the digest of each combination that was run.
-        emulation: the second side's processor, where it is emulated.
         runs: how often the program ran.
     """
 
@@ -89,9 +86,9 @@ class Bench:
     a: Mapping[str, object]
     live: Mapping[str, str]
     progress: Progress
+    hashes: Mapping[tuple[str, str], str] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
-    emulation: Emulation | None = None
     runs: int = 0
 
     def compute(self, causes: Causes, *, again: bool = False) -> str:
@@ -103,7 +100,6 @@ class Bench:
             UsageError: the program cannot be run at all, or records nothing.
         """
         versions, variables = self.describe(causes)
-        emulator = self.choose_emulator(causes)
         request: list[object] = [
             versions,
             variables,
@@ -113,18 +109,22 @@ class Bench:
             self.seed,
             again,
         ]
-        if emulator:
-            request.append(list(emulator[:MODEL_WORDS]))
+        proven = [self.hashes.get(item) for item in sorted(versions.items())]
+        if any(proven):
+            request.append(proven)
         key = hashlib.sha256(json.dumps(request, sort_keys=True).encode("utf-8")).hexdigest()
         if key not in self.digests:
             self.progress.say(
                 f"run {self.runs + 1}: {len(causes)} of the differences from the second"
             )
-            self.digests[key] = self.run(versions, variables, emulator)
+            # The environment itself, without anything before it, is the user's and no mixture.
+            self.digests[key] = self.run(versions, variables, is_mixture=bool(causes or versions))
             self.runs += 1
             # After every run: a run can be a whole training, and a call that is killed loses one.
             text = json.dumps(self.digests, indent=2, sort_keys=True)
-            write_atomically(self.folder / DIGESTS, text.encode("utf-8"), "list of digests")
+            write_atomically(
+                self.folder / DIGESTS, text.encode("utf-8"), "list of digests", mode=0o600
+            )
         return self.digests[key]
 
     def describe(self, causes: Causes) -> tuple[dict[str, str], dict[str, str | None]]:
@@ -138,8 +138,6 @@ class Bench:
             section, name = cause.path.split(".", 1)
             if section == PACKAGES:
                 versions[name.removesuffix(".version")] = cause.b
-            elif cause.path == PROCESSOR_MODEL:
-                continue
             elif section == PROCESSOR:
                 variables[THREAD_VARIABLES[name]] = cause.b
             else:
@@ -151,21 +149,18 @@ class Bench:
         }
         return overlaid, variables
 
-    def choose_emulator(self, causes: Causes) -> tuple[str, ...]:
-        """Return the command that emulates the second side's processor; empty for this machine's."""
-        if self.emulation is None:
-            return ()
-        if any(cause.path == PROCESSOR_MODEL for cause in causes):
-            return self.emulation.command
-        return ()
-
     def run(
         self,
         versions: Mapping[str, str],
         variables: Mapping[str, str | None],
-        emulator: tuple[str, ...],
+        *,
+        is_mixture: bool,
     ) -> str:
-        """Run the program once in its own process, and return the digest of its results."""
+        """Run the program once in its own process, and return the digest of its results.
+
+        In a mixture of both sides, a program that cannot be imported has failed like one that ends
+        early: its versions do not work together.
+        """
         environ = self.make_environ(versions, variables)
         plan = Plan(
             self.program,
@@ -174,17 +169,19 @@ class Bench:
             seed=self.seed,
             python=self.python,
             environ=environ,
-            emulator=emulator,
         )
-        with open_draft_folder(None) as folder:
-            results, interrupted = numerics.repeat(plan, folder)
+        try:
+            with open_draft_folder(None) as folder:
+                results, interrupted = numerics.repeat(plan, folder)
+        except UsageError as error:
+            if not is_mixture:
+                raise
+            return f"{FAILED}: {error.message}"
         if interrupted:
             raise KeyboardInterrupt
         if not results.finished:
             # Versions that do not work together count as a combination that does not give B's bits.
-            reason: str | None = "no result"
-            if results.failed:
-                reason = results.failed[0].message
+            reason: str | None = results.failed[0].message if results.failed else "no result"
             return f"{FAILED}: {reason}"
         return digest_run(results.finished[0])
 
@@ -193,15 +190,15 @@ class Bench:
     ) -> dict[str, str]:
         """Return the variables of a run, which put the overlays of packages first."""
         overlays = [
-            install_overlay(name, version, self.folder, self.python)
+            install_overlay(
+                Wanted(name, version, self.hashes.get((name, version))), self.folder, self.python
+            )
             for name, version in sorted(versions.items())
         ]
         return build_environ(overlays, variables)
 
     def find_first(self, causes: Causes) -> FirstOperation:
         """Return the first operation that computes other bits with these causes from B, or why none is named."""
-        if self.choose_emulator(causes):
-            return FirstOperation(None, "a program is not traced on an emulated processor")
         for cause in causes:
             # A traced run takes variables beside those of this process, and unsets none.
             if cause.path.startswith(VARIABLES) and None in (cause.a, cause.b):
@@ -233,7 +230,6 @@ def bisect(
     program: Program | str,
     *,
     state: Path | None = None,
-    emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Report[BisectEvidence]:
     """Return the smallest set of differences between two lockfiles that turns the first one's bits
@@ -247,24 +243,19 @@ def bisect(
         program: what is run; a text is its script.
         state: folder for the packages and the results, from which a second call goes on; in the
             cache when not given.
-        emulated: the model of a processor that QEMU emulates for the second lockfile; the first one must
-            be of this machine's processor. Such a run takes minutes.
         progress: shows what is being done.
 
     Raises:
         LockfileError: a lockfile cannot be read.
         OutsideError: a package of a lockfile cannot be installed beside the environment.
-        UsageError: the program cannot be run, the lockfiles do not differ, or there is no processor to emulate.
-        FactError: the emulator does not work.
+        UsageError: the program cannot be run, or the lockfiles do not differ.
         WriteError: the folder cannot be written.
     """
-    one, other = read_facts(load_lock(a)), read_facts(load_lock(b))
+    first, second = load_lock(a), load_lock(b)
+    one, other = read_facts(first), read_facts(second)
     program = Program.of(program)
     live = read_facts(capture(python=program.python))
     differences = list_differences(one, other, live)
-    if emulated is not None:
-        titles = name_processors(one, other, live)
-        differences = add_processor(differences, emulated, *titles)
     if not differences.causes and not differences.out_of_reach:
         raise UsageError(
             "the two lockfiles do not differ", hint="name two that do: `envlock diff A B` shows it"
@@ -283,45 +274,13 @@ def bisect(
         one,
         read_versions(live),
         progress,
+        # A version of both sides is not a cause: the first one's wheel is meant.
+        {**read_hashes(second), **read_hashes(first)},
         code,
     )
     if state is not None:
         bench.digests = read_digests(folder / DIGESTS)
-    if emulated is None:
-        return search(bench, differences)
-    with open_emulation(emulated, program.python) as emulation:
-        bench.emulation = emulation
-        return search(bench, differences)
-
-
-def name_processors(
-    a: Mapping[str, object], b: Mapping[str, object], live: Mapping[str, object]
-) -> tuple[str, str]:
-    """Return what the processors of two lockfiles call themselves.
-
-    Raises:
-        UsageError: both lockfiles have one processor, or the first one's is not this machine's.
-    """
-    one, other, here = (_read_processor(facts) for facts in (a, b, live))
-    if one == other:
-        raise UsageError(
-            "both lockfiles have the same processor: nothing needs to be emulated",
-            hint="leave out `--as`",
-        )
-    if one != here:
-        raise UsageError(
-            f"the first lockfile's processor, {one[0]}, is not this machine's, {here[0]}",
-            hint="name this machine's lockfile first: the other one's processor is emulated",
-        )
-    return one[0], other[0]
-
-
-def _read_processor(facts: Mapping[str, object]) -> tuple[str, object]:
-    """Return the name and the flags of the processor in a lockfile."""
-    processor = facts.get(PROCESSOR)
-    if not isinstance(processor, dict):
-        return "unknown", None
-    return str(processor.get("model_name", "unknown")), processor.get("flags")
+    return search(bench, differences)
 
 
 def search(bench: Bench, differences: Differences) -> Report[BisectEvidence]:
@@ -332,15 +291,18 @@ def search(bench: Bench, differences: Differences) -> Report[BisectEvidence]:
     smallest: tuple[Cause, ...] = ()
     if problem is None and first != second:
         smallest = find_smallest(differences.causes, lambda causes: bench.compute(causes) == second)
-    operation = None
-    if smallest:
-        operation = bench.find_first(frozenset(smallest))
+    operation = bench.find_first(frozenset(smallest)) if smallest else None
     digests = (first, second)
     if problem is not None:
         evidence = BisectEvidence(differences, (), None, None, bench.runs)
     else:
         evidence = BisectEvidence(differences, smallest, *digests, bench.runs, operation)
-    return judge_bisection(evidence, problem, bench.program.title)
+    report = judge_bisection(evidence, problem, bench.program.title)
+    _, variables = bench.describe(frozenset())
+    given = [f"{name}={value}" for name, value in sorted(variables.items()) if value is not None]
+    if given:
+        report.notes.append(clean(f"set for the runs of the first side: {', '.join(given)}"))
+    return add_conditions(report, bench.seed)
 
 
 def digest_code(folder: Path, state: Path) -> dict[str, str]:
@@ -373,20 +335,20 @@ def find_problem(bench: Bench, first: str, second: str, everything: Causes) -> F
                 "run-failed",
                 UNKNOWN,
                 "program",
-                f"the {name} side cannot be run: {digest.partition(': ')[2]}",
-                "a program that ends early has no bits to compare",
-                "run `envlock repeat` on it in that environment",
-                SOURCE,
+                message=f"the {name} side cannot be run: {digest.partition(': ')[2]}",
+                why="a program that ends early has no bits to compare",
+                fix="run `envlock repeat` on it in that environment",
+                source=SOURCE,
             )
         if bench.compute(causes, again=True) != digest:
             return Finding(
                 "run-varies",
                 UNKNOWN,
                 "program",
-                f"the {name} side gives other bits when it runs again",
-                "what varies by itself says nothing about differences",
-                "use --seed, or find the cause with `envlock diverge`",
-                SOURCE,
+                message=f"the {name} side gives other bits when it runs again",
+                why="what varies by itself says nothing about differences",
+                fix="use --seed, or find the cause with `envlock diverge`",
+                source=SOURCE,
             )
     return None
 
@@ -397,10 +359,23 @@ def read_facts(lock: Lockfile) -> dict[str, object]:
     return dict(facts)
 
 
+def read_hashes(lock: Lockfile) -> dict[tuple[str, str], str]:
+    """Return the SHA-256 of each wheel that a lockfile proves, by name and version."""
+    if lock.identity is None:
+        return {}
+    return {
+        (name, package.version): package.wheel.sha256
+        for name, package in lock.identity.packages.items()
+        if package.wheel is not None and package.version is not None
+    }
+
+
 def read_digests(file: Path) -> dict[str, str]:
     """Return the digests that an earlier call has stored; nothing if the file does not exist or is
-    damaged.
+    damaged, or another user can have written it.
     """
+    if not is_own(str(file)):
+        return {}
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -17,15 +17,14 @@ from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
 from envlock.workflows.container_settings import find_engine, read_additions
-from envlock.workflows.export import read_licenses
 from envlock.workflows.locks import get_name, load_lock
-from envlock.workflows.pin import resolve_base
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.push import check_login, parse_target, push_image
 from envlock.workflows.supply import (
     BuildSources,
     ImageRequest,
     Supplied,
+    check_plan,
     find_unknown,
     prepare_build,
 )
@@ -121,10 +120,9 @@ def dockerfile(
     lock: Source | None = None,
     image: ImageRequest = PLAIN_IMAGE,
     *,
-    resolve: bool = False,
     wheelhouse: Path | None = None,
 ) -> Rendered:
-    """Return the Dockerfile of a lockfile; nothing is written, and only `resolve` asks a registry.
+    """Return the Dockerfile of a lockfile; nothing is written, and no registry is asked.
 
     If the digest of the base is not known offline, the Dockerfile has its tag. In place of wheels
     and Debian packages that only a build finds, it has a comment and the name of a file that never
@@ -133,24 +131,18 @@ def dockerfile(
     Raises:
         ImageMismatch: no base image can be the locked environment under the lockfile's policy.
         LockfileError: the lockfile is not valid, or something in it must not enter an image.
-        OutsideError: a registry failed.
         UsageError: there is no such base, or no image can be the machine of the lockfile.
     """
     model = load_lock(lock)
-    if resolve:
-        chosen = resolve_base(model, image.parse_base())
-        base, warnings = chosen.base, chosen.warnings
-    else:
-        # No registry is asked, so mirrors and a digest to accept mean nothing.
-        base, warnings = resolve_offline(
-            model, BaseRequest.parse(image.base, image.platform, (), None)
-        )
+    # No registry is asked, so mirrors and a digest to accept mean nothing.
+    base, warnings = resolve_offline(model, BaseRequest.parse(image.base, image.platform, (), None))
     base, unknown = find_unknown(model, base)
-    additions = read_additions(model, BuildSources(wheelhouse).folder, image.user)
+    additions = read_additions(model, BuildSources(wheelhouse).folder)
     made = plan(
         model, base, None, deterministic=image.deterministic, added=additions, unknown=unknown
     )
-    return Rendered(render(made), warnings)
+    check_plan(model, made)
+    return Rendered(render(made), (*warnings, *additions.warnings))
 
 
 def context(
@@ -214,7 +206,14 @@ def build(
     if push:
         check_login(tag)
     supplied = prepare_build(
-        model, image, sources, builder, network=engine.network, progress=progress
+        model,
+        image,
+        sources,
+        builder,
+        network=engine.network,
+        # What is pushed is what this call has built.
+        reuse=not (push or engine.no_cache),
+        progress=progress,
     )
     wish = Wish(
         tag=tag,
@@ -226,21 +225,17 @@ def build(
     built = _make_image(supplied, builder, progress, wish)
     if not push or tag is None:
         return built
-    return _push_if_verified(built, tag, builder, sources.folder, progress)
+    return _push_if_verified(built, tag, builder, progress)
 
 
 def _push_if_verified(
-    built: BuiltImage, tag: str, builder: Engine, wheelhouse: Path, progress: Progress
+    built: BuiltImage, tag: str, builder: Engine, progress: Progress
 ) -> BuiltImage:
     """Return the image; it is pushed under its tag if it is the locked environment."""
     # An image that is not the locked environment gets no name, neither here nor in a registry.
     if built.verdict is not None and not built.verdict.image.match:
         return built
-    licenses = {}
-    # A build that installs nothing creates no wheelhouse.
-    if wheelhouse.is_dir():
-        licenses = read_licenses(built.lock, wheelhouse)
-    lock, name = push_image(built.lock, tag, builder, licenses, progress)
+    lock, name = push_image(built.lock, tag, builder, progress)
     return replace(built, lock=lock, pushed=name)
 
 

@@ -19,14 +19,13 @@ from envlock.numerics.canary.canary_comparison import (
     list_notes,
 )
 from envlock.numerics.canary.canary_run import LIBRARY, Canary, Settings, compute
-from envlock.numerics.canary.emulation import open_emulation
 from envlock.numerics.canary.program_operations import compute_programs, recompute_program
 from envlock.runtime.errors import FactError
 from envlock.runtime.judgement import build_policy
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Report, sort_findings
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
-from envlock.workflows.locks import get_name, get_subject, load_lock
+from envlock.workflows.locks import get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -39,8 +38,6 @@ def canary(
     *,
     python: Path | None = None,
     pinned: Settings | None = None,
-    required: bool = False,
-    emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Report[CanaryEvidence]:
     """Return the canary of this environment, and its differences from that of a lockfile, if one is
@@ -53,28 +50,21 @@ def canary(
         lock: the lockfile to compare with; None compares with nothing.
         python: the interpreter of the environment; this one when not given.
         pinned: the settings that the canary applies; those of the lockfile's canary when not given.
-        required: fail if the lockfile has no canary.
-        emulated: the model of a processor that QEMU emulates: an estimate of what it would compute.
         progress: shows what is being done.
 
     Raises:
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
-        FactError: the canary cannot be computed, or the lockfile has none and one is required.
-        UsageError: there is no such interpreter or processor, or no emulator.
+        FactError: the canary cannot be computed.
+        UsageError: there is no such interpreter.
     """
     model = None
     locked = None
     if lock is not None:
         model = load_lock(lock)
         locked = model.numerics
-    if required and locked is None:
-        raise _make_missing_error(get_name(lock))
     environment = LiveEnvironment(python, collect_live(python))
     settings = pinned or get_settings(locked)
-    if emulated is None:
-        found = measure(settings, environment, progress, locked)
-    else:
-        found = estimate(settings, environment, emulated, progress)
+    found = measure(settings, environment, progress, locked)
     if model is None or locked is None:
         return Report(
             [],
@@ -91,7 +81,6 @@ def update_canary(
     *,
     python: Path | None = None,
     pinned: Settings | None = None,
-    emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return the lockfile with the canary of this environment, which must be the one that the
@@ -99,7 +88,6 @@ def update_canary(
 
     The operations that the lockfile's canary has from programs are computed again, without the
     programs.
-    A canary of an `emulated` processor is marked: it is not a proof for any machine.
 
     Raises:
         EnvironmentMismatch: the packages are not those of the lockfile.
@@ -109,10 +97,7 @@ def update_canary(
     environment = LiveEnvironment(python, collect_live(python))
     refuse_another_environment(lock, environment.snapshot)
     settings = pinned or Settings()
-    if emulated is None:
-        found = measure(settings, environment, progress, lock.numerics)
-    else:
-        found = estimate(settings, environment, emulated, progress)
+    found = measure(settings, environment, progress, lock.numerics)
     return lock.model_copy(update={"numerics": found.numerics})
 
 
@@ -129,9 +114,7 @@ def add_canary(
         UsageError: a program cannot be run.
         FactError: the canary cannot be computed, or a program fails.
     """
-    before = None
-    if earlier is not None:
-        before = earlier.numerics
+    before = earlier.numerics if earlier is not None else None
     found = measure(Settings(), environment, progress, before, programs)
     return lock.model_copy(update={"numerics": found.numerics})
 
@@ -172,9 +155,7 @@ def compare_with_lock(
     measured = measure(get_settings(lock.numerics), environment, progress, lock.numerics)
     compared = compare(lock.numerics, measured.numerics)
     rules = build_policy(lock.to_document(), policy, overrides=overrides)
-    equal = 0
-    if compared.match:
-        equal = len(compared.equal)
+    equal = len(compared.equal) if compared.match else 0
     return Answer(_make_report(compared, rules, name, None), equal)
 
 
@@ -214,21 +195,6 @@ def measure(
     return replace(computed, numerics=parse_numerics({**numerics, "program": own}))
 
 
-def estimate(
-    settings: Settings, environment: LiveEnvironment, model: str, progress: Progress
-) -> Canary:
-    """Return the canary of an environment on a processor that is emulated, by the name of its model.
-
-    Raises:
-        UsageError: there is no emulator, or no such model.
-        FactError: the canary cannot be computed there.
-    """
-    # The battery sets these itself, and would begin again outside of the emulator where NumPy was imported before.
-    with open_emulation(model, environment.python, settings.variables) as emulation:
-        progress.say(f"computing the canary on an emulated {emulation.model} (takes minutes)")
-        return compute(environment.python, settings, emulation=emulation)
-
-
 def get_settings(locked: Numerics | None) -> Settings:
     """Return the settings that a locked canary was computed with; the defaults if there is no
     canary.
@@ -257,4 +223,4 @@ def _make_report(
 
 
 def _make_missing_error(name: str) -> FactError:
-    return FactError(f"{name} has no canary", hint="run `envlock canary --update` to add one")
+    return FactError(f"{name} has no canary", hint="run `envlock capture --canary` to add one")

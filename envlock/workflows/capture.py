@@ -11,16 +11,20 @@ from typing import Any
 from envlock.lock import creation as lock
 from envlock.lock import machine_profiles
 from envlock.lock.live_facts import ask, collect_live, collect_live_for
-from envlock.lock.merging import OF_COMMIT, accept, find_unmatched
+from envlock.lock.merging import OF_COMMIT, accept, add_moved, find_unmatched
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.compare import OWN_SECTIONS, find_uncompared
 from envlock.runtime.errors import UsageError
+from envlock.runtime.judgement import LOADED, build_policy
+from envlock.runtime.lockfile import find_project
 from envlock.runtime.machines import describe_choice
 from envlock.runtime.policies import DEFAULT
 from envlock.workflows.capture_requests import Contents
 from envlock.workflows.data_capture import add_data_section
 from envlock.workflows.entry_points import make_section
 from envlock.workflows.live_environment import LiveEnvironment
+from envlock.workflows.loaded import observe
 from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.settings import read_project_name
@@ -57,6 +61,8 @@ class Renewal:
 
 
 FACTS_ONLY = Contents()
+LIBRARIES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
+"""The sections about libraries that compute, and their names."""
 
 
 def capture(
@@ -78,8 +84,8 @@ def capture(
         python: the interpreter of the environment; this one when not given.
         earlier: a lockfile that this one renews: its proofs that still hold are kept, and so are
             its other machines.
-        need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none
-            either.
+        need_tensorflow: refuse an environment without TensorFlow, JAX and PyTorch, unless that of
+            `earlier` has none either.
         progress: shows what is being done.
 
     Raises:
@@ -92,12 +98,16 @@ def capture(
         OutsideError: a package index failed.
     """
     environment = LiveEnvironment(python, collect_live(python))
-    if need_tensorflow and (earlier is None or earlier.facts.tensorflow is not None):
-        _check_tensorflow(environment)
+    if need_tensorflow and (earlier is None or _has_library(earlier)):
+        _check_library(environment)
     _check_backend(environment.snapshot)
+    _note_sources(environment)
+    if not contents.static:
+        environment = _add_loaded(environment, progress)
     renewal = Renewal(earlier, _find_machine(earlier, environment.snapshot))
     old = renewal.lock
-    section = make_section(contents.project or {}, contents.entry, old, environment)
+    project = _add_installed_name(contents.project or {}, environment)
+    section = make_section(project, contents.entry, old, environment)
     new = lock.capture(policy, overrides, environment.snapshot, section)
     if contents.only:
         new = _accept_only(old, new, contents.only)
@@ -124,7 +134,59 @@ def capture(
     if old is not None and _remove_commit(old) == _remove_commit(new):
         # Only the commit differs, and a new commit alone does not make a lockfile outdated.
         new = old
+    _say_what_is_not_held(new, progress)
     return renewal.merge(new)
+
+
+def _add_loaded(environment: LiveEnvironment, progress: Progress) -> LiveEnvironment:
+    """Return the environment with what its processes load, if a library that computes is installed."""
+    seen = observe(environment.snapshot, environment.python, progress)
+    if seen is None:
+        return environment
+    if seen.facts is None:
+        progress.say(f"warning: {seen.note}")
+        return environment
+    facts = {**environment.snapshot.facts, LOADED: seen.facts}
+    _say_what_is_unexplained(seen.facts, seen.places, progress)
+    return LiveEnvironment(environment.python, environment.snapshot.with_facts(facts))
+
+
+def _say_what_is_unexplained(
+    facts: Mapping[str, Any], places: Mapping[str, str], progress: Progress
+) -> None:
+    for each in facts.get("unexplained", []):
+        progress.say(f"warning: locked, though nothing explains it: {places.get(each, each)}")
+
+
+def _add_installed_name(
+    project: Mapping[str, object], environment: LiveEnvironment
+) -> Mapping[str, object]:
+    """Return the section `project` with the name of the package that is installed from the project's
+    own folder, where no file gives it: a setup.py may compute it.
+    """
+    if "name" in project or not _has_sources(environment):
+        return project
+    # Start-up time: this reads metadata, and most environments have no such package.
+    from envlock.packages.sources import find_package
+
+    name = find_package(environment.installation, Path(find_project(str(Path.cwd()))))
+    if name is None:
+        return project
+    return {**project, "name": name}
+
+
+def _has_sources(environment: LiveEnvironment) -> bool:
+    """Return whether a package was installed from a folder or a file of this machine."""
+    packages = environment.snapshot.facts.get("packages") or {}
+    return any("source" in facts for facts in packages.values())
+
+
+def _note_sources(environment: LiveEnvironment) -> None:
+    if _has_sources(environment):
+        # Start-up time: this reads metadata, and most environments have no such package.
+        from envlock.workflows.source_notes import note_sources
+
+        note_sources(environment)
 
 
 def capture_live_lock(python: Path | None = None) -> Lockfile:
@@ -138,30 +200,59 @@ def capture_live_lock(python: Path | None = None) -> Lockfile:
         UsageError: there is no such interpreter, or the project's pyproject.toml is not TOML.
         FactError: the interpreter did not answer.
     """
-    project = {}
+    environment = LiveEnvironment(python, collect_live(python))
+    named = {}
     name = read_project_name(Path.cwd())
     if name is not None:
-        project["name"] = name
-    return lock.capture(live=collect_live(python), project=project or None)
+        named["name"] = name
+    project = _add_installed_name(named, environment)
+    return lock.capture(live=environment.snapshot, project=project or None)
 
 
-def _check_tensorflow(environment: LiveEnvironment) -> None:
-    """Refuse an environment without TensorFlow: most often it is not the one that the user meant.
+def _check_library(environment: LiveEnvironment) -> None:
+    """Refuse an environment without TensorFlow, JAX and PyTorch: most often it is not the one that
+    the user meant.
 
     Raises:
-        UsageError: it has no TensorFlow; the message lists the folders of its import path.
+        UsageError: it has none of them; the message lists the folders of its import path.
     """
     found = environment.snapshot
-    if found.facts.get("tensorflow") is not None or "tensorflow" in found.unavailable:
+    if any(_has_section(found, name) for name in LIBRARIES):
         return
     folders = sys.path
     if environment.python is not None:
         folders = ask(environment.python, "paths")["folders"]
     shown = ", ".join(folder for folder in folders if folder and Path(folder).is_dir())
     raise UsageError(
-        f"no TensorFlow in {environment.interpreter}; looked in {shown}",
+        f"no TensorFlow, JAX or PyTorch in {environment.interpreter}; looked in {shown}",
         hint="activate the environment that has it or name it with `--python`, or add `--without-tensorflow`",
     )
+
+
+def _has_library(lock: Lockfile) -> bool:
+    """Return whether a lockfile is of an environment with TensorFlow, JAX or PyTorch."""
+    return any(getattr(lock.facts, name) is not None for name in LIBRARIES)
+
+
+def _has_section(found: Snapshot, name: str) -> bool:
+    return found.facts.get(name) is not None or name in found.unavailable
+
+
+def _say_what_is_not_held(lock: Lockfile, progress: Progress) -> None:
+    """Say in one line what a lockfile cannot hold of an environment without TensorFlow."""
+    document = lock.to_document()
+    side = (document["facts"], document["unavailable"])
+    if find_uncompared(side, side, build_policy(document)):
+        progress.say(
+            "warning: no package is installed that computes: `envlock verify` cannot decide on this lockfile"
+        )
+    found = Snapshot(*side)
+    others = [LIBRARIES[name] for name in OWN_SECTIONS if _has_section(found, name)]
+    if others and not _has_section(found, "tensorflow"):
+        progress.say(
+            f"note: of {' and '.join(others)}, versions, builds and settings are locked; "
+            "the CUDA libraries that it loads are locked only as packages, and no canary computes with it"
+        )
 
 
 def _check_backend(found: Snapshot) -> None:
@@ -172,7 +263,7 @@ def _check_backend(found: Snapshot) -> None:
     """
     hint = "install it, or choose another back end by KERAS_BACKEND or ~/.keras/keras.json"
     for path, reason in found.unavailable.items():
-        if path.startswith("keras.") and reason["code"] == "no-backend":
+        if path in OWN_SECTIONS and reason["code"] == "no-backend":
             raise UsageError(reason["reason"], hint=hint)
     keras = found.facts.get("keras") or {}
     backend = (keras.get("config") or {}).get("backend")
@@ -237,14 +328,19 @@ def _accept_only(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str
             "`--only` needs a valid lockfile to renew",
             hint="run `envlock capture` without it first",
         )
-    for pattern in find_unmatched(patterns, earlier, new):
-        raise UsageError(
-            f"no fact fits `{pattern}`", hint="run `envlock diff envlock.lock live` for the paths"
-        )
+    wanted: list[str] = []
+    for pattern in patterns:
+        moved = add_moved(pattern, earlier, new)
+        if len(find_unmatched(moved, earlier, new)) == len(moved):
+            raise UsageError(
+                f"no fact matches `{pattern}`",
+                hint="run `envlock diff envlock.lock live` for the paths",
+            )
+        wanted += moved
     update: dict[str, object] = {"policy": new.policy}
     if new.project is not None:
         update["project"] = new.project
-    return accept(earlier, new, patterns).model_copy(update=update)
+    return accept(earlier, new, wanted).model_copy(update=update)
 
 
 def _keep_canary(new: Lockfile, earlier: Lockfile | None, progress: Progress) -> Lockfile:

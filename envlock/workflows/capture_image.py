@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from envlock.containers.engines.find import find
 from envlock.containers.inside import look_inside
+from envlock.images.reference import is_local, parse
 from envlock.lock.creation import capture
 from envlock.lock.models import Lockfile
 from envlock.runtime.policies import DEFAULT
@@ -24,7 +25,7 @@ def capture_image(
     """Return a lockfile of the environment inside an image; nothing is written, and the container
     that collected the facts is removed.
 
-    The lockfile names the image as its base, by digest, where a registry has given it one.
+    The lockfile names the image as its base: by digest, or by its ID if no registry has it.
 
     Args:
         image: the image, and how to look inside it; a text is its name.
@@ -45,11 +46,8 @@ def capture_image(
     progress.say(f"capturing inside {image.image}")
     found = look_inside(runner, image.image, image.python, gpus=image.gpus, say=progress.line)
     lock = capture(policy, overrides, found.snapshot, project)
-    if found.base is None:
-        # A builder takes the base of a rebuild from a registry, by digest.
+    if is_local(parse(found.base.name)):
         progress.say(
-            f"warning: no registry has given {image.image} a digest, so the lockfile names no base and "
-            "`envlock build` chooses one: push the image, and capture it under that name"
+            f"no registry has {image.image}: `envlock build` takes it from the engine that has it now"
         )
-        return lock
     return lock.model_copy(update={"base_image": found.base})

@@ -31,6 +31,7 @@ class Contents:
             fact and no code has changed.
         data: input files and folders by their paths in the project of the current folder. None for
             no data.
+        static: only what files say: no process imports TensorFlow to see what it loads.
     """
 
     hashes: bool = False
@@ -41,6 +42,7 @@ class Contents:
     programs: Mapping[str, Target] | None = None
     functions: Mapping[str, Target] | None = None
     data: Sequence[str] | None = None
+    static: bool = False
 
 
 @dataclass(frozen=True)

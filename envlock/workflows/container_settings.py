@@ -4,6 +4,7 @@ it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from envlock.containers.additions import Additions, parse_additions
@@ -34,15 +35,12 @@ def read_apt_request(lock: Lockfile) -> AptRequest:
     return get_locked_request(lock.base_image.apt)
 
 
-def read_additions(
-    lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: bool = False
-) -> Additions:
+def read_additions(lock: Lockfile, wheelhouse: Path, *, again: bool = False) -> Additions:
     """Return what is added to the image; the files are read.
 
     Args:
         lock: the lockfile of the image; its record is used if the project has no settings.
         wheelhouse: a folder that is never copied.
-        user: the user that the program runs as, instead of the one in the settings.
         again: prefer what the lockfile records, because the same image is wanted.
 
     Raises:
@@ -50,20 +48,17 @@ def read_additions(
     """
     wanted = settings.load(Path.cwd()).container
     where = _describe_settings()
-    recorded = None
-    if lock.image is not None:
-        recorded = lock.image.container
+    recorded = lock.image.container if lock.image is not None else None
     if recorded is not None and (again or wanted is None):
         wanted = recorded.model_dump()
         wanted["copy"] = sorted(wanted["files"])
         where = "`image.container` in the lockfile"
     values = dict(wanted or {})
-    if user is not None:
-        values["user"] = user
-        if not wanted:
-            where = "--user"
-    files = collect(_find_settings().parent, values.get("copy", []), wheelhouse)
-    return parse_additions(values, files, where)
+    names, exclude = values.get("copy", []), values.get("exclude", [])
+    copied = collect(_find_settings().parent, names, wheelhouse, exclude)
+    additions = parse_additions(values, copied.files, where)
+    warnings = (*additions.warnings, *copied.warnings)
+    return replace(additions, summary=copied.summary, warnings=warnings)
 
 
 def _describe_settings() -> str:

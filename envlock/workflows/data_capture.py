@@ -8,22 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlock.lock.models import DataEntry, Lockfile
-from envlock.lock.writer import write_atomically
-from envlock.runtime.data_contents import (
-    find_known,
-    find_note,
-    is_settled,
-    read_contents,
-    render_note,
-)
+from envlock.runtime.data_contents import OWN, read_contents, read_note
 from envlock.runtime.data_files import Survey, survey
-from envlock.runtime.errors import EnvlockError, FactError, UsageError
+from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.input_data import compare_data, describe_depth, look_at
 from envlock.runtime.lockfile import find_project
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Finding
-from envlock.workflows.cache_folders import make_own_folder
+from envlock.workflows.content_notes import write_note
 from envlock.workflows.progress import SILENT, Progress
 
 
@@ -32,8 +25,7 @@ def add_data_section(
 ) -> Lockfile:
     """Return the lockfile with the section `data`; without paths, it has none.
 
-    Contents are read, unless they were read before and have not changed since, or DVC or git-annex
-    has a digest of them.
+    Contents are read, unless they were read before and have not changed since.
 
     Args:
         lock: a lockfile.
@@ -55,10 +47,8 @@ def add_data_section(
             raise UsageError(
                 f"no data at {full}", hint="correct `data` in [tool.envlock] of pyproject.toml"
             )
-        known = find_known(full, found, os.environ)
-        if known:
-            content = known[0]
-        else:
+        content = read_note(os.environ, full, found)
+        if content is None or not content.startswith(f"{OWN}:"):
             content = _read(path, full, found, progress)
         section[path] = DataEntry.model_validate(found.to_json(content))
     return lock.model_copy(update={"data": section})
@@ -66,26 +56,11 @@ def add_data_section(
 
 def _read(path: str, full: str, found: Survey, progress: Progress) -> str:
     """Return the digest of the contents after reading them, and note it for the next time."""
-    # Taken before the reading: a file that is written meanwhile, or just before, can keep its time
-    # of change, as in Git's index (https://git-scm.com/docs/racy-git). It is not noted then.
     began = time.time_ns()
     with progress.bar(f"reading {path}", found.size, in_bytes=True) as advance:
         content = read_contents(full, found, advance=advance)
-    if is_settled(found, began):
-        write_note(full, found, content)
+    write_note(full, found, content, began)
     return content
-
-
-def write_note(full: str, found: Survey, content: str) -> None:
-    """Note the digest in the user's cache; without a cache, the files are read again next time."""
-    file = find_note(os.environ, full)
-    if file is None:
-        return
-    try:
-        make_own_folder(Path(file).parent)
-        write_atomically(Path(file), render_note(found.state, content))
-    except EnvlockError:
-        return
 
 
 def add_live_data(live: Lockfile, locked: Lockfile) -> Lockfile:

@@ -8,6 +8,7 @@ from typing import Any
 
 from envlock.lock.machine_profiles import compare_machines
 from envlock.lock.models import Lockfile
+from envlock.lock.pastes import Paste
 from envlock.numerics.canary import canary_comparison as canaries
 from envlock.runtime.clear_values import show_in_clear
 from envlock.runtime.collectors import Snapshot
@@ -17,7 +18,7 @@ from envlock.runtime.judgement import build_policy, choose_machine
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Finding, Report, sort_findings
 from envlock.workflows.data_capture import compare_locked_data
-from envlock.workflows.locks import get_name, load_lock
+from envlock.workflows.pastes import diff_pastes, load_side, name_side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def diff(
-    expected: Source,
-    actual: Source,
+    expected: Source | Paste,
+    actual: Source | Paste,
     policy: str = "strict",
     *,
     overrides: Mapping[str, str] | None = None,
@@ -34,10 +35,10 @@ def diff(
     one_machine: bool = False,
 ) -> Report:
     """Return every difference between two lockfiles: in their facts, and in the bits of their
-    canaries if both have one.
+    canaries if both have one. Of a pasted text, such as a freeze, what it states is compared.
 
     Args:
-        expected, actual: the two lockfiles.
+        expected, actual: the two lockfiles, or pasted texts.
         policy: how strictly to compare.
         overrides: rules by path pattern that go before those of the policy.
         names: the names of the two in the report; their paths when not given.
@@ -48,9 +49,11 @@ def diff(
         LockfileError: one is missing, unreadable, invalid, or newer than this envlock.
         UsageError: the policy does not exist.
     """
-    called = names or (get_name(expected), get_name(actual))
-    one, other = load_lock(expected), load_lock(actual)
+    called = names or (name_side(expected), name_side(actual))
+    one, other = load_side(expected), load_side(actual)
     rules = build_policy({"policy": {"name": policy, "overrides": dict(overrides or {})}}, policy)
+    if isinstance(one, Paste) or isinstance(other, Paste):
+        return diff_pastes(one, other, rules, called)
     left, right = one.to_document(), other.to_document()
     if one_machine:
         # Both are chosen before either is replaced; a side with one machine keeps that.

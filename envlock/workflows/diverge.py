@@ -11,6 +11,7 @@ from envlock.divergence.observed_runs import Request
 from envlock.divergence.trace_recording import Recorded, collect_conditions
 from envlock.divergence.trace_recording import record as write_trace
 from envlock.lock.live_facts import collect_live
+from envlock.numerics.conditions import add_conditions
 from envlock.runtime.report import Report
 from envlock.workflows.program import Program
 from envlock.workflows.progress import SILENT, Progress
@@ -54,7 +55,7 @@ def diverge_script(
         seed=program.seed,
         in_graph=in_graph,
     )
-    return debug(request, progress.say)
+    return add_conditions(debug(request, progress.say), program.seed)
 
 
 def record_trace(

@@ -13,12 +13,15 @@ from envlock.diagnosis.examine import (
     ask_gpu_health,
     build_from_live,
     build_from_lock,
+    find_remnants,
+    find_shared_files,
     list_requirements,
 )
 from envlock.lock.live_facts import collect_live
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import read_file
+from envlock.runtime.recipe import warn_beyond_recipes
 from envlock.runtime.report import ERROR, SUBJECT, Finding, Report, count_severities
 from envlock.workflows.locks import get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
@@ -69,7 +72,9 @@ def doctor(
     found = tensorflow_state.find_deviations(
         shown, tensorflow_state.list_wanted_states(facts), seen["tensorflow"]
     )
-    return make_report(found, DoctorEvidence(tuple(shown)), subject=get_subject(lock))
+    report = make_report(found, DoctorEvidence(tuple(shown)), subject=get_subject(lock))
+    report.notes += warn_beyond_recipes(seen["tensorflow"])
+    return report
 
 
 def _examine_live(python: Path | None) -> Environment:
@@ -77,7 +82,13 @@ def _examine_live(python: Path | None) -> Environment:
     health: tuple[GpuHealth, ...] = ()
     if found.gpus:
         health = ask_gpu_health(python)
-    return replace(found, locked_backend=_read_locked_backend(), gpu_health=health)
+    return replace(
+        found,
+        locked_backend=_read_locked_backend(),
+        gpu_health=health,
+        shared_files=find_shared_files(python),
+        remnants=find_remnants(python),
+    )
 
 
 def _read_locked_backend() -> str | None:
@@ -102,9 +113,7 @@ def make_report(
     """
     if evidence is None:
         evidence = DoctorEvidence()
-    headline = "no problems found"
-    if evidence.states is not None:
-        headline = "everything is as wanted"
+    headline = "everything is as wanted" if evidence.states is not None else "no problems found"
     if found:
         headline = f"sound: {count_severities(found)}"
     if any(finding.severity == ERROR for finding in found):

@@ -36,9 +36,7 @@ def make_section(
         UsageError: an entry point does not exist or is not Python, or there is no such interpreter.
         FactError: the interpreter did not answer.
     """
-    before = None
-    if earlier is not None:
-        before = earlier.project
+    before = earlier.project if earlier is not None else None
     if entry is None:
         entry = before.entry if before is not None else ()
     wanted = list(dict.fromkeys(entry))

@@ -10,18 +10,13 @@ from pathlib import Path
 from envlock.forms import FORMS
 from envlock.packages import export_formats as packages
 from envlock.packages.export_formats import FORMATS, PYLOCK_NAME, Wheelhouse, Written
-from envlock.packages.licenses import License, read_license
 from envlock.packages.wheelhouse import measure_wheels
 from envlock.runtime.errors import UsageError
 from envlock.workflows.locks import get_name, load_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.lock.models import Lockfile
     from envlock.workflows.locks import Source
-
-LICENSED = ("cyclonedx",)
-"""The forms that state the licence that a wheel declares."""
 
 PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+~-]+")
 """The paths that a requirements file can have without quotes, which not every reader supports."""
@@ -33,6 +28,7 @@ def export(
     to: str,
     output: Path | None = None,
     wheelhouse: Path | None = None,
+    hashes: bool = True,
 ) -> Written:
     """Return the text of the file and the packages that it leaves out; nothing is written.
 
@@ -41,15 +37,29 @@ def export(
         to: the format, one of `envlock.packages.export_formats.FORMATS` or `envlock.forms.FORMS`.
         output: the path that the text will be written to; paths of wheels are relative to its
             folder.
-        wheelhouse: a folder of wheels to refer to instead of those on the web; `cyclonedx` reads
-            licences from it.
+        wheelhouse: a folder of wheels to refer to instead of those on the web.
+        hashes: write only packages whose wheel is proven, with its hash; else all by version, for
+            `requirements`.
 
     Raises:
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such format or folder, or a path cannot be written in this format.
     """
+    if not hashes:
+        if to != "requirements" or wheelhouse is not None:
+            raise UsageError(
+                "only `--format requirements` without `--wheelhouse` can be without hashes",
+                hint="leave out `--no-hashes`",
+            )
+        return packages.export_versions(load_lock(lock))
     if to in FORMS:
-        return _export_form(lock, to, wheelhouse)
+        if wheelhouse is not None:
+            raise UsageError(
+                f"`--format {to}` reads no wheelhouse", hint="leave out `--wheelhouse`"
+            )
+        # It is of the whole lockfile, and leaves out no package.
+        text: str = import_module(FORMS[to]).render(load_lock(lock))
+        return Written(text, [], [])
     if to not in FORMATS:
         raise UsageError(
             f"unknown format `{to}`", hint=f"choose from: {', '.join((*FORMATS, *FORMS))}"
@@ -59,44 +69,8 @@ def export(
             f"installers do not accept the name {output.name} for this format",
             hint="name it pylock.toml or pylock.NAME.toml",
         )
-    house = None
-    if wheelhouse is not None:
-        house = _open_wheelhouse(wheelhouse, output, to)
+    house = _open_wheelhouse(wheelhouse, output, to) if wheelhouse is not None else None
     return packages.export(load_lock(lock), get_name(lock), to, house)
-
-
-def _export_form(lock: Source | None, to: str, wheelhouse: Path | None) -> Written:
-    """Return a form of the whole lockfile; it leaves out no package."""
-    model = load_lock(lock)
-    licenses: dict[str, License] = {}
-    if wheelhouse is not None:
-        if to not in LICENSED:
-            raise UsageError(
-                f"`--format {to}` reads no wheelhouse", hint="leave out `--wheelhouse`"
-            )
-        licenses = read_licenses(model, wheelhouse)
-    text: str = import_module(FORMS[to]).render(model, licenses)
-    return Written(text, [], [])
-
-
-def read_licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
-    """Return the licences that the proven wheels in a folder declare, by package.
-
-    Raises:
-        UsageError: there is no such folder.
-        OutsideError: a wheel cannot be read.
-    """
-    if not folder.is_dir():
-        raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
-    sizes = measure_wheels(folder)
-    found: dict[str, License] = {}
-    if lock.identity is None:
-        return found
-    for name, package in lock.identity.packages.items():
-        # A file of another size is another wheel, or a truncated one.
-        if package.wheel is not None and sizes.get(package.wheel.name) == package.wheel.size:
-            found[name] = read_license(folder / package.wheel.name)
-    return found
 
 
 def _open_wheelhouse(folder: Path, output: Path | None, to: str) -> Wheelhouse:
@@ -105,9 +79,7 @@ def _open_wheelhouse(folder: Path, output: Path | None, to: str) -> Wheelhouse:
     """
     if not folder.is_dir():
         raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
-    start = Path()
-    if output is not None:
-        start = output.parent
+    start = output.parent if output is not None else Path()
     path = os.path.relpath(folder, start)
     can_be_written = path.isprintable()
     if to == "requirements":

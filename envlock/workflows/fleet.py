@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from envlock.fleet import folder
-from envlock.fleet.drift import LONGEST_HISTORY, compare_jobs, sort_jobs
+from envlock.fleet.check_settings import find_settings
 from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_of
 from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.jobs import choose_job
 from envlock.fleet.meeting import Pause
+from envlock.fleet.rank_process import CHECKED
 from envlock.fleet.rank_process import write_statement as state
-from envlock.fleet.reduction import choose_policy, reduction
+from envlock.fleet.reduction import reduction
 from envlock.guest import launch
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
 from envlock.runtime.judgement import has_overrides_enabled
-from envlock.runtime.report import Report, clean, count, sort_findings
+from envlock.runtime.report import Report, clean, count
 from envlock.workflows.fleet_bits import BITS, add_bits, make_bits_request
 from envlock.workflows.locks import get_subject, load_document
 from envlock.workflows.run import Prepared, find_program
@@ -68,6 +69,7 @@ def _make_request(to: str, lock: str | None, **more: object) -> dict[str, object
         "job": None,
         "lock": named,
         "policy": None,
+        "settings": find_settings(os.environ),
         "command": None,
         "timeout": 0,
         **more,
@@ -81,7 +83,6 @@ def check_fleet(
     *,
     ranks: int | None = None,
     job: str | None = None,
-    against: str | None = None,
     wait: float = WAIT,
 ) -> Report[FleetEvidence]:
     """Return whether the ranks that have reported to a folder are alike and, with a lockfile, as
@@ -97,12 +98,10 @@ def check_fleet(
         ranks: how many ranks the job has; the number in their own statements if not given.
         job: the name of the job; the launcher's, or that of the only job in the folder, if not
             given.
-        against: a folder with reports of earlier jobs, in the order of the numbers in their names:
-            changes on a node since the last of them that used it are findings, too.
         wait: seconds to wait for reports that are missing.
 
     Raises:
-        FactError: no rank has reported, or no earlier job.
+        FactError: no rank has reported.
         UsageError: several jobs have reported, or the number of ranks is unknown.
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
     """
@@ -112,34 +111,7 @@ def check_fleet(
         raise UsageError(
             "no launcher says how many ranks there are", hint="name their number with `--ranks`"
         )
-    report = _judge_ranks(statements, documents, size, lock, policy)
-    if against is None:
-        return report
-    rules = choose_policy(_load_document(lock), policy, overrides=has_overrides_enabled())
-    history = _read_history(against, Path(path) / name)
-    found, notes = compare_jobs(history, (statements, documents), rules)
-    if found and report.match:
-        report.headline += ", and not as before"
-    report.findings = sort_findings([*report.findings, *found])
-    report.notes += notes
-    return report
-
-
-def _read_history(path: str, job: Path) -> list[tuple[str, tuple[list[Any], dict[str, Any]]]]:
-    """Return the newest jobs of a folder, the oldest of them first, without a job in its own folder.
-
-    Raises:
-        FactError: no other job has reported to the folder.
-        UsageError: the folder cannot be read.
-    """
-    names = sort_jobs(folder.list_jobs(path))
-    jobs = [name for name in names if (Path(path) / name).resolve() != job.resolve()]
-    if not jobs:
-        raise FactError(
-            f"no earlier job has reported to {path}",
-            hint="let each rank run `envlock fleet report --to FOLDER`",
-        )
-    return [(name, folder.read_statements(path, name)) for name in jobs[-LONGEST_HISTORY:]]
+    return _judge_ranks(statements, documents, size, lock, policy)
 
 
 def write_vetted(path: Path, nodes: Sequence[str]) -> str:
@@ -200,7 +172,9 @@ def prepare_fleet(
     """Let a launcher start a check as each rank; return the report on the ranks, with the job to
     start next.
 
-    With `files`, the report is empty: the ranks compare themselves once they are started.
+    The ranks of the job compare themselves once more before they become the command, because a
+    launcher may start it on other nodes. With `files`, the report is empty: only they do. With
+    `ray`, only the check does: the command is a driver.
 
     Args:
         command: the program of a rank and its arguments; for `ray`, the driver.
@@ -216,9 +190,9 @@ def prepare_fleet(
         OutsideError: the launcher is missing, or failed before any rank reported.
         UsageError: `auto` finds no launcher, or the engine cannot do this.
     """
-    name = find(start.engine, os.environ, start.ranks)
+    engine = find(start.engine, os.environ, start.ranks)
     interpreter = python or Path(sys.executable)
-    if name == FILES:
+    if engine == FILES:
         if numerics:
             raise UsageError(
                 "engine `files` cannot compute the canary",
@@ -229,19 +203,34 @@ def prepare_fleet(
         )
         words = [str(interpreter), *launch.build_module_arguments("rank", request)]
         return _make_prepared(words, Report([], headline=""))
+    launcher = ENGINES[engine]
     # A name that nothing else has: the checks of two jobs that share a folder must not read each
     # other's reports.
-    place = Path(start.to).absolute() / f"run-{os.urandom(6).hex()}"
-    job = _Job(ENGINES[name], interpreter, start.ranks, start.options, place)
+    name = f"run-{os.urandom(6).hex()}"
+    place = Path(start.to).absolute() / f"{name}.check"
+    job = _Job(launcher, interpreter, start.ranks, start.options, place)
     try:
-        request = _make_request(start.to, lock, job=place.name, timeout=start.timeout)
-        report = _check_ranks(job, request, start.timeout, lock, policy)
+        request = _make_request(
+            start.to, lock, job=place.name, policy=policy, timeout=start.timeout
+        )
+        report, statements = _check_ranks(job, request, start.timeout, lock, policy)
         if numerics:
             _, ending = job.run("bits", make_bits_request(place, lock), BITS)
             add_bits(report, place, lock, policy, ending)
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    return _make_prepared(job.make_argv(command), report)
+    if launcher.DRIVER:
+        return _make_prepared(job.make_argv(command), report)
+    # The launcher may start the job on other nodes than the check, so its ranks meet once more, and
+    # become the command or not.
+    request = _make_request(
+        start.to, lock, job=name, policy=policy, command=list(command), timeout=start.timeout
+    )
+    if numerics and report.match:
+        checked = sorted({str(statement["node"]) for statement in statements})
+        folder.Folder(start.to, name).post(CHECKED, checked)
+    words = [str(interpreter), *launch.build_module_arguments("rank", request)]
+    return _make_prepared(job.make_argv(words), report)
 
 
 def _make_prepared(words: Sequence[str], report: Report) -> Prepared:
@@ -293,8 +282,8 @@ def _check_ranks(
     timeout: float,
     lock: str | None,
     policy: str | None,
-) -> Report[FleetEvidence]:
-    """Return the report on the ranks that have answered.
+) -> tuple[Report[FleetEvidence], Sequence[Any]]:
+    """Return the report on the ranks that have answered, and their statements.
 
     Raises:
         OutsideError: no rank has answered.
@@ -312,7 +301,7 @@ def _check_ranks(
     report = _judge_ranks(statements, documents, size or len(statements), lock, policy)
     if not is_good:
         report.notes.append(ending)
-    return report
+    return report, statements
 
 
 def _judge_ranks(

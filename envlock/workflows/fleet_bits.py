@@ -30,9 +30,7 @@ def make_bits_request(place: Path, lock: str | None) -> dict[str, object]:
     Raises:
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
     """
-    locked = None
-    if lock is not None:
-        locked = load_lock(lock).numerics
+    locked = load_lock(lock).numerics if lock is not None else None
     battery = make_request(get_settings(locked))
     return {
         "folder": str(place.parent),

@@ -57,9 +57,7 @@ def check(
         numerics=numerics,
         progress=progress,
     )
-    wanted = entry
-    if entry is None:
-        wanted = config.entry
+    wanted = config.entry if entry is None else entry
     changed = list(_compare_settings(read_file(str(lock)), config, wanted))
     if changed:
         report = report.add_findings(changed)
@@ -97,10 +95,10 @@ def _make_finding(setting: str, locked: str | None, current: str | None) -> Find
         "settings",
         ERROR,
         where,
-        message,
-        WHY,
-        FIX,
-        "[tool.envlock]",
+        message=message,
+        why=WHY,
+        fix=FIX,
+        source="[tool.envlock]",
         expected=locked,
         actual=current,
     )

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from envlock.lock.live_facts import collect_live_for
 from envlock.lock.models import Lockfile
-from envlock.lock.temporary import open_draft_folder
 from envlock.packages import prover as packages
-from envlock.packages import wheel_cache
 from envlock.packages.indexes.online import configure_indexes
 from envlock.packages.installed_distributions import describe_all_installed
 from envlock.packages.local_wheels import Workshop, find_named_wheels
 from envlock.packages.parallel import TIMEOUT
-from envlock.packages.proofs import find_lost_proofs
-from envlock.runtime.errors import EnvironmentMismatch, UsageError
+from envlock.packages.proofs import find_lost_proofs, get_own_name
+from envlock.runtime.errors import EnvironmentMismatch
 from envlock.runtime.report import ERROR, Finding, Report, count
+from envlock.runtime.user_cache import require_cache
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
 from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
@@ -36,22 +34,19 @@ class HashRequest:
     Attributes:
         indexes: package indexes to ask; those of pip's and uv's settings if empty.
         offline: ask no index.
-        trust_index: accept the SHA-256 that the index states for a wheel whose RECORD matches,
-            without downloading the wheel.
-        keep: keep the wheels that were read, for `vendor`.
         seconds: how long the indexes may take for all packages.
         build: build the packages that no index has from their sources, which runs their build
             backends.
         wheels: wheels, and folders of wheels, for packages that no index has.
+        only: the packages to prove; all when not given.
     """
 
     indexes: Sequence[str] = ()
     offline: bool = False
-    trust_index: bool = False
-    keep: bool = True
     seconds: float = TIMEOUT
     build: bool = False
     wheels: Sequence[Path] = ()
+    only: Collection[str] | None = None
 
 
 PLAIN_REQUEST = HashRequest()
@@ -103,7 +98,9 @@ def _refuse_lost_proofs(old: Lockfile, new: Lockfile) -> None:
     lines = ""
     for proof in gone:
         where = f"packages.{proof.name}"
-        findings.append(Finding("proof", ERROR, where, str(proof), why, fix, "design"))
+        findings.append(
+            Finding("proof", ERROR, where, message=str(proof), why=why, fix=fix, source="design")
+        )
         lines += f"\n  {proof}"
     verb = "has" if len(gone) == 1 else "have"
     raise EnvironmentMismatch(
@@ -119,22 +116,22 @@ def prove(
     """Return the lockfile with the origin of every package as far as it can be proven; raises the
     errors of `hash_packages`.
     """
-    if request.build and not request.keep:
-        raise UsageError(
-            "a wheel that is built must be kept", hint="leave out `--no-cache` or `--build`"
-        )
     place = environment.installation
-    known = {}
-    if lock.identity is not None:
-        known = lock.identity.packages
+    known = lock.identity.packages if lock.identity is not None else {}
     named = find_named_wheels(request.wheels)
-    own = None
-    if lock.project is not None:
-        own = lock.project.name
-    # The project's own package is not locked, so its wheel is searched for only on request.
-    has_own = request.build or own in known or own in named
-    installed = describe_all_installed(lock, place, own=has_own)
-    with _open_cache(request.keep) as folder, progress.bar("packages", len(installed)) as advance:
+    own = get_own_name(lock)
+    own_facts = environment.get_package(own)
+    # The project's own package is not locked, so its wheel is searched for only on request, unless
+    # it was installed from an index.
+    is_wanted = request.build or own in known or own in named
+    is_built = own_facts is not None and own_facts.get("origin") is not None
+    if is_built and not is_wanted:
+        own_facts = None
+    installed = describe_all_installed(lock, place, own_facts)
+    if request.only is not None:
+        installed = [package for package in installed if package.name in request.only]
+    folder = Path(require_cache(os.environ))
+    with progress.bar("packages", len(installed)) as advance:
         index = None
         if not request.offline:
             index = configure_indexes(list(request.indexes), place.prefix, folder)
@@ -143,11 +140,14 @@ def prove(
             installed,
             index,
             known=known,
-            trust_index=request.trust_index,
             here=workshop,
             on_done=lambda _: advance(1),
+            say=progress.say,
             seconds=request.seconds,
         )
+    if request.only is not None:
+        merged = dict(sorted({**known, **identity.packages}.items()))
+        identity = identity.model_copy(update={"packages": merged})
     return packages.add_identity(lock, identity)
 
 
@@ -163,18 +163,10 @@ def renew_proofs(
     packages again.
     """
     if earlier is not None and earlier.identity is not None:
-        installed = describe_all_installed(new, environment.installation, own=True)
+        own = environment.get_package(get_own_name(new))
+        installed = describe_all_installed(new, environment.installation, own)
         identity = packages.keep_valid_proofs(earlier.identity, installed)
         new = packages.add_identity(new, identity)
     if hashes:
         new = prove(new, environment, HashRequest(), progress)
     return new
-
-
-@contextmanager
-def _open_cache(keep: bool) -> Iterator[Path]:
-    if not keep:
-        with open_draft_folder(None) as folder:
-            yield folder
-        return
-    yield wheel_cache.get_cache_folder(os.environ, Path.home())

@@ -54,16 +54,12 @@ def base_images(
     if lock is None:
         return describe_all(load_image_tables())
     model = load_lock(lock)
-    named = None
-    if platform is not None:
-        named = parse_platform(platform)
+    named = parse_platform(platform) if platform is not None else None
     needs = collect_lock_needs(model, named)
     if not resolve:
         return describe_ranking(candidates(needs, load_image_tables()), needs, {})
     places = [parse_mirror(text) for text in mirrors]
-    accepted = None
-    if accept is not None:
-        accepted = parse_digest(accept)
+    accepted = parse_digest(accept) if accept is not None else None
     trust = collect_trust(model.base_image, accepted)
     progress.say("asking the registries")
     tables = refresh_tables(needs, progress)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
-from envlock.guest import launch
-from envlock.guest.target import parse_target
+from envlock.guest.target import Target, parse_target
+from envlock.lock.temporary import open_draft_folder
 from envlock.numerics.invariance import (
     LARGEST,
     MODES,
@@ -18,8 +20,9 @@ from envlock.numerics.invariance import (
     read_modes,
     turn_onednn,
 )
+from envlock.numerics.session import Host, Session
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import Report
+from envlock.runtime.report import Report, clean
 from envlock.workflows.progress import SILENT, Progress
 
 COMPILED = "xla"
@@ -83,7 +86,7 @@ def invariance(
         progress.say(f"measuring again with {ONEDNN}={value}")
         _, switched = measure(asked, python, {**os.environ, ONEDNN: value})
     evidence = InvarianceEvidence(environment, onednn, found, switched)
-    return judge_invariance(evidence, modes, model)
+    return judge_invariance(evidence, modes, model, SEED)
 
 
 def describe_model(text: str) -> dict[str, object]:
@@ -96,7 +99,7 @@ def describe_model(text: str) -> dict[str, object]:
     if path.is_dir() or path.suffix in (".keras", ".h5"):
         if not path.exists():
             raise UsageError(f"model not found: {text}")
-        return {"model": str(path), "script": None, "module": False, "function": None}
+        return {"model": str(path), **Target(path, None).to_json()}
     wanted = parse_target(text)
     if wanted.function is None:
         hint = "write SCRIPT.py:FUNCTION, PACKAGE.MODULE:FUNCTION, MODEL.keras or the folder of a SavedModel"
@@ -119,20 +122,19 @@ def measure(
     Raises:
         UsageError: the model cannot be loaded or called, or the program ended early.
     """
-    words = launch.build_module_arguments("invariance", asked)
-    done = launch.ask_python(words, python, timeout=LIMIT, environ=environ)
-    environment: dict[str, str] = {}
-    for answer in done.answers:
-        if "unusable" in answer:
-            raise UsageError(
-                str(answer["unusable"]),
-                hint="run `envlock invariance --help` for what can be measured, and how",
-            )
-        if "environment" in answer:
-            environment = dict(answer["environment"])
-    if done.code != 0:
-        message = f"the program that measures {done.ending}: {done.last_words}"
+    said: dict[str, Any] = {"ends": {}}
+    with open_draft_folder(None) as folder, closing(Session()) as session, suppress(TimeoutError):
+        wanted = {"observer": "batches", "folder": str(folder), "runs": [0], **asked}
+        said = session.make_runs(wanted, Host(python, environ), LIMIT)
+    if "unusable" in said:
+        raise UsageError(
+            str(said["unusable"]),
+            hint="run `envlock invariance --help` for what can be measured, and how",
+        )
+    end = said["ends"].get(0, {"message": f"it did not answer within {LIMIT:g} s"})
+    if "message" in end:
+        message = f"the measurement failed: {clean(end['message'])}"
         raise UsageError(
             message, hint="try a smaller batch with --largest, or one mode with --mode"
         )
-    return environment, read_modes(done.answers)
+    return dict(end["environment"]), read_modes(end["batches"])

@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import distributions
 from pathlib import Path
-
-from packaging.version import InvalidVersion, Version
 
 from envlock.data.determinism import load_source_table
 from envlock.data.lint_tables import load_lint_rules
+from envlock.data.specifiers import parse_version
 from envlock.linter.baseline import Judged, filter_known, make_baseline, parse_baseline
 from envlock.linter.files import find, find_installed
 from envlock.linter.linter import Settings, list_active_rules
@@ -95,6 +95,7 @@ class LintOptions:
         tensorflow, lock, select, ignore, exclude: as of `lint`.
         per_file: rules, or prefixes of rules, that are ignored in the files that a pattern fits.
         baseline: what `make_baseline` made of earlier findings, which are left out, or None.
+        python: the interpreter whose TensorFlow counts as the installed one; None for this one.
     """
 
     tensorflow: str | None = None
@@ -104,6 +105,7 @@ class LintOptions:
     exclude: tuple[str, ...] = ()
     per_file: Mapping[str, Sequence[str]] = field(default_factory=dict)
     baseline: Mapping[str, object] | None = None
+    python: Path | None = None
 
 
 def lint_with(
@@ -116,7 +118,7 @@ def lint_with(
             baseline is not one.
         LockfileError: the lockfile cannot be read.
     """
-    version, origin, switched_on = _choose_version(options.tensorflow, options.lock)
+    version, origin, switched_on = _choose_version(options.tensorflow, options.lock, options.python)
     per_file = [(each, tuple(rules)) for each, rules in options.per_file.items()]
     wanted = [os.fspath(path) for path in paths]
     files = find(wanted, list(options.exclude))
@@ -135,7 +137,8 @@ def lint_with(
     )
     with progress.bar("reading", len(files)) as advance:
         findings = judge(files, settings, lambda: advance(1))
-    notes: list[str] = []
+    newer = load_source_table().horizon.describe_beyond(version)
+    notes = [newer] if newer else []
     if options.baseline is not None:
         rules = list_active_rules(settings)
 
@@ -146,7 +149,7 @@ def lint_with(
 
         judged = filter_known(findings, parse_baseline(options.baseline), is_examined)
         findings = judged.new
-        notes = _describe_baseline(judged)
+        notes += _describe_baseline(judged)
     read = count(len(files), "file")
     return Report(
         findings,
@@ -201,7 +204,9 @@ def write_baseline(file: Path, findings: Sequence[Finding]) -> None:
         raise UsageError(f"cannot write {file}: {error.strerror}") from None
 
 
-def _choose_version(version: str | None, source: Source | None) -> tuple[str, str, bool]:
+def _choose_version(
+    version: str | None, source: Source | None, python: Path | None
+) -> tuple[str, str, bool]:
     """Return the TensorFlow to check against, how it is known, and whether op determinism is on
     there.
 
@@ -217,26 +222,29 @@ def _choose_version(version: str | None, source: Source | None) -> tuple[str, st
         if facts.tensorflow is not None:
             locked = facts.tensorflow.version
     if version is not None:
-        if _parse_version(version) is None:
+        if parse_version(version) is None:
             hint = "use the form that `pip list` shows, such as 2.16.2"
             raise UsageError(f"invalid TensorFlow version `{version}`", hint=hint)
         return version, "as given", switched_on
-    found = installed.collect(Host())
-    live = None
-    if isinstance(found, dict):
-        live = found.get("version")
+    live = _find_installed(python)
     for known, origin in ((locked, "locked"), (live, "installed")):
-        parsed = _parse_version(known)
+        parsed = parse_version(known)
         if parsed is not None:
             return str(parsed), origin, switched_on
-    return load_source_table().checked_through, "the newest known", switched_on
+    return load_source_table().horizon.through, "the newest known", switched_on
 
 
-def _parse_version(text: object) -> Version | None:
-    """Return the parsed version; None if the text is not a version."""
-    if not isinstance(text, str):
-        return None
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
+def _find_installed(python: Path | None) -> object:
+    """Return the version of the TensorFlow that is installed beside an interpreter, or None.
+
+    Of another interpreter its files are read; nothing is started.
+    """
+    if python is None:
+        found = installed.collect(Host())
+        return found.get("version") if isinstance(found, dict) else None
+    # Not resolved: in an environment it is a link to the interpreter that made it.
+    folders = python.absolute().parent.parent.glob("lib*/python3*/site-packages")
+    for each in distributions(path=list(map(str, folders))):
+        if each.metadata["Name"].lower().replace("_", "-") in installed.DISTRIBUTIONS:
+            return each.version
+    return None

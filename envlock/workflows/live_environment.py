@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +49,12 @@ class LiveEnvironment:
         tensorflow = self.snapshot.facts.get("tensorflow") or {}
         has_gpu_facts = isinstance(self.snapshot.facts.get("gpu"), dict)
         return has_gpu_facts and bool(tensorflow.get("cuda_build"))
+
+    def get_package(self, name: str | None) -> Mapping[str, Any] | None:
+        """Return the facts of a package; None if it is not installed."""
+        packages = self.snapshot.facts.get("packages") or {}
+        facts: Mapping[str, Any] | None = packages.get(name)
+        return facts
 
     @cached_property
     def installation(self) -> Installation:
@@ -132,5 +139,8 @@ def refuse_another_environment(
         other = Report(
             findings, policy=report.policy, overrides=report.overrides, extent=report.extent
         )
-        hint = "run `envlock capture` to lock this environment; nothing was written"
+        hint = (
+            "run `envlock sync` to get the locked environment, or `envlock capture` to lock this one; "
+            "nothing was written"
+        )
         raise EnvironmentMismatch(other.to_text(), other, hint=hint)

@@ -73,6 +73,13 @@ def get_subject(source: Source | None) -> str:
     return str(path)
 
 
+def name_found_lock(source: Source | None, subject: str) -> list[str]:
+    """Return a note that names a lockfile which was found elsewhere than in the current folder."""
+    if source is None and subject != lockfile.NAME:
+        return [f"lockfile: {subject}"]
+    return []
+
+
 def get_file(source: Source | None) -> Path:
     """Return the absolute path of the lockfile; `envlock.lock` in the current folder if the source
     is not a path.

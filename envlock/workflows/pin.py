@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+from dataclasses import dataclass, replace
 
 from envlock.containers.base import Chosen, get_locked_base, resolve_online
 from envlock.containers.debian import resolve
-from envlock.images.base_request import BaseRequest
+from envlock.containers.local_base import find_local_base, make_finder
+from envlock.images.base_request import AUTO, BaseRequest
 from envlock.images.needs import collect_lock_needs
+from envlock.images.reference import is_local, parse
 from envlock.lock.models import BaseImage, Lockfile
+from envlock.lock.route import ROUTES
+from envlock.runtime.errors import OutsideError
 from envlock.workflows.container_settings import find_engine, read_apt_request
 from envlock.workflows.images import get_registry_finder, refresh_tables
 from envlock.workflows.locks import load_lock
@@ -61,7 +66,7 @@ def pin_base(
 ) -> Pin:
     """Do what `pin` does, for a request that is already parsed."""
     wanted = read_apt_request(lock)
-    chosen = resolve_base(lock, request, progress)
+    chosen = resolve_base(lock, request, progress, engine)
     base_image = chosen.kept
     if wanted.packages:
         packages = resolve(
@@ -79,9 +84,26 @@ def pin_base(
     return Pin(pinned, chosen.base.reference, chosen.warnings)
 
 
-def resolve_base(lock: Lockfile, request: BaseRequest, progress: Progress = SILENT) -> Chosen:
-    """Return the base image with the digest that its registry has now; raises the errors of `pin`."""
+def resolve_base(
+    lock: Lockfile, request: BaseRequest, progress: Progress = SILENT, engine: str = AUTO
+) -> Chosen:
+    """Return the base image with the digest that its registry has now, or with its ID if only the
+    engine has it; raises the errors of `pin`.
+    """
     tables = None
-    if get_locked_base(lock, request.choice) is None:
+    locked = get_locked_base(lock, request.choice)
+    if locked is None:
         tables = refresh_tables(collect_lock_needs(lock, request.platform), progress)
-    return resolve_online(lock, get_registry_finder(), request, tables)
+    finder = get_registry_finder()
+    if locked is not None:
+        if is_local(parse(locked.name)):
+            finder = make_finder(find_engine(engine), finder)
+    elif request.choice not in (AUTO, *ROUTES):
+        with contextlib.suppress(OutsideError):
+            builder = find_engine(engine)
+            local = find_local_base(builder, request.choice)
+            if local is not None:
+                progress.say(f"no registry has {request.choice}: it is taken from {builder.name}")
+                request = replace(request, choice=str(local))
+                finder = make_finder(builder, finder)
+    return resolve_online(lock, finder, request, tables)

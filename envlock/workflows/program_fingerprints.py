@@ -195,16 +195,12 @@ def digest_files(paths: Iterable[str], folder: Path) -> dict[str, str]:
         except OSError:
             continue
         file = path.resolve()
-        inside = file.name
-        if file.is_relative_to(root):
-            inside = file.relative_to(root).as_posix()
+        inside = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
         digests[inside] = hashlib.sha256(data).hexdigest()
     return digests
 
 
 def find_project_folder(lock: Path | None) -> Path:
     """Return the folder of the project of a lock, or that of the current folder."""
-    start = Path.cwd()
-    if lock is not None:
-        start = lock.parent
+    start = lock.parent if lock is not None else Path.cwd()
     return Path(lockfile.find_project(str(start)))

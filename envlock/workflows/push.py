@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from envlock.containers.engines.engine import Engine
 from envlock.forms import cyclonedx, slsa
 from envlock.images.reference import Reference, parse
 from envlock.images.referrers import Document, attach, check_writable
 from envlock.images.registry import open_registry
 from envlock.lock.models import Image, Lockfile
-from envlock.packages.licenses import License
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.workflows.progress import Progress
 
@@ -50,7 +47,7 @@ def check_login(tag: str | None) -> None:
 
 
 def push_image(
-    lock: Lockfile, tag: str, engine: Engine, licenses: Mapping[str, License], progress: Progress
+    lock: Lockfile, tag: str, engine: Engine, progress: Progress
 ) -> tuple[Lockfile, str]:
     """Push the image of a lockfile; return the lockfile with the image's reference, and the
     reference.
@@ -70,7 +67,7 @@ def push_image(
         {**lock.image.model_dump(exclude_unset=True), "reference": str(pushed)}
     )
     named = lock.model_copy(update={"image": image})
-    bill = Document(SBOM, cyclonedx.render(named, licenses).encode())
-    provenance = Document(IN_TOTO, slsa.render(named, {}).encode(), {PREDICATE: slsa.PREDICATE})
+    bill = Document(SBOM, cyclonedx.render(named).encode())
+    provenance = Document(IN_TOTO, slsa.render(named).encode(), {PREDICATE: slsa.PREDICATE})
     attach(open_registry(), pushed, [bill, provenance])
     return named, str(pushed)

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from envlock.guest.target import RELATIVE_IMPORT, Target
-from envlock.guest.training.repeat_program import PACKAGES
+from envlock.guest.training.run_values import PACKAGES
 from envlock.lock.temporary import open_draft_folder
 from envlock.numerics import repeated_runs as numerics
 from envlock.numerics import results
+from envlock.numerics.conditions import add_conditions
 from envlock.numerics.matrices import compute_matrices, count_bytes
 from envlock.numerics.outcome import Outcome, RepeatEvidence, report
 from envlock.numerics.repeated_runs import Plan
@@ -85,7 +86,13 @@ def repeat(
         outcome = replace(
             outcome, interrupted=interrupted, about=about, circumstances=circumstances
         )
-        return report(_add_help(outcome, plan.target), str(plan.target.script))
+        made = report(_add_help(outcome, plan.target), str(plan.target.script))
+        variables = {}
+        if plan.hash_seed is not None:
+            variables[HASH_SEED] = plan.hash_seed
+        elif plan.seed is not None and HASH_SEED not in os.environ:
+            variables[HASH_SEED] = str(plan.seed % 2**32)
+        return add_conditions(made, plan.seed, variables)
 
 
 def _describe_plan(plan: Plan) -> dict[str, str]:
@@ -277,9 +284,7 @@ def _compare_runs(
         all_runs += found.runs
         failed += found.failed
     runs, cut = results.select_comparable(all_runs)
-    first = None
-    if len(runs) > 1:
-        first = results.find_first(runs)
+    first = results.find_first(runs) if len(runs) > 1 else None
     shown: list[Quantity] = []
     for step in _choose_steps(runs, steps, first):
         shown += results.collect_quantities(runs, step)

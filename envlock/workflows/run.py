@@ -16,13 +16,13 @@ from envlock.runtime.host import Host
 from envlock.runtime.input_data import add_data
 from envlock.runtime.judgement import annotate, choose_machine, has_overrides_enabled, judge_here
 from envlock.runtime.own_variables import ADDED, format_additions, get_additions
-from envlock.runtime.recipe import find_recipe
+from envlock.runtime.recipe import find_recipe, warn_beyond_recipes
 from envlock.runtime.report import Report
 from envlock.runtime.short_report import with_acceptance
 from envlock.runtime.tables import table
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import Variables, is_number, plan_variables
-from envlock.workflows.locks import get_file, load_document
+from envlock.workflows.locks import get_file, load_document, name_found_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,6 +125,9 @@ def prepare(
     found = collect_live_for(document, python, wanted.environ)
     report = judge_here(document, found, policy, subject, has_overrides_enabled(), interpreter)
     report = annotate(report, wanted.environ)
+    report.notes += name_found_lock(lock, subject)
+    if deterministic:
+        report.notes += warn_beyond_recipes(needs.version)
     if "data" in document:
         report = add_data(report, document, str(get_file(lock)), policy)
     report = with_acceptance(report)
@@ -152,9 +155,7 @@ def _make_variables(facts: Mapping[str, object], needs: _Needs) -> Variables:
     environ["PATH"] = os.pathsep.join([str(needs.folder), environ.get("PATH", os.defpath)])
     needed: dict[str, str] = {}
     unwanted: Sequence[str] = ()
-    recipe = None
-    if needs.version is not None:
-        recipe = find_recipe(needs.version)
+    recipe = find_recipe(needs.version) if needs.version is not None else None
     if recipe is not None:
         needed.update(recipe.set)
         if needs.deterministic:

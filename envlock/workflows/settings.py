@@ -4,10 +4,11 @@ go before them.
 
 from __future__ import annotations
 
+import ast
 import configparser
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
 
 LINT_KEYS = ("select", "ignore", "exclude")
-CONTAINER_KEYS = ("copy", "workdir", "user", "command", "environ", "apt", "apt-sources")
+CONTAINER_KEYS = ("copy", "exclude", "workdir", "user", "command", "environ", "apt", "apt-sources")
 """Of `[tool.envlock.container]`, which `containers/additions.py` reads, and the last two `containers/debian.py`."""
 PER_FILE = "per-file-ignores"
 PER_FILE_EXAMPLE = 'per-file-ignores = { "tests/*" = ["ENV205"] }'
@@ -125,13 +126,13 @@ def check_pattern(pattern: str) -> None:
         ) from None
     if len(pattern) > LONGEST:
         hint = "write it like `packages.numpy.version` or `cpu.*`"
-        raise UsageError(f"no fact fits `{pattern[:LONGEST]}...`", hint=hint)
+        raise UsageError(f"no fact matches `{pattern[:LONGEST]}...`", hint=hint)
     near = find_nearest_pattern(pattern)
     if near is None:
         hint = "see the reference of the policies"
-        raise UsageError(f"no fact fits `{pattern}`", hint=hint)
+        raise UsageError(f"no fact matches `{pattern}`", hint=hint)
     if near != pattern:
-        raise UsageError(f"no fact fits `{pattern}`", hint=f"did you mean `{near}`?")
+        raise UsageError(f"no fact matches `{pattern}`", hint=f"did you mean `{near}`?")
 
 
 def describe_project(folder: Path, lock: Path | None) -> dict[str, object]:
@@ -157,14 +158,15 @@ def read_project_name(folder: Path) -> str | None:
     """
     root = Path(lockfile.find_project(str(folder)))
     file = root / lockfile.SETTINGS
-    document: dict[str, object] = {}
-    if file.is_file():
-        document = read_toml(file)
+    document: dict[str, object] = read_toml(file) if file.is_file() else {}
     # The standard (https://peps.python.org/pep-0621/) before the tables of single tools.
     written = (
         get_value(document, "project", "name"),
         get_value(document, "tool", "poetry", "name"),
+        get_value(document, "tool", "flit", "metadata", "dist-name"),
+        get_value(document, "tool", "flit", "metadata", "module"),
         _read_setup_name(root / "setup.cfg"),
+        _read_setup_argument(root / "setup.py"),
     )
     for text in written:
         if not text:
@@ -175,6 +177,31 @@ def read_project_name(folder: Path) -> str | None:
             return name
         return None
     return None
+
+
+def _read_setup_argument(file: Path) -> str | None:
+    """Return the name that a `setup.py` gives to `setup()`: a text, or a variable that holds one."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    texts: dict[str, object] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            for target in statement.targets:
+                texts[ast.unparse(target)] = statement.value.value
+    for value in _iter_names(tree):
+        name = value.value if isinstance(value, ast.Constant) else texts.get(ast.unparse(value))
+        if isinstance(name, str):
+            return name
+    return None
+
+
+def _iter_names(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield what the calls of `setup()` get as `name`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "setup":
+            yield from (argument.value for argument in node.keywords if argument.arg == "name")
 
 
 def _read_setup_name(file: Path) -> str | None:
@@ -234,18 +261,14 @@ def _parse_config(table: Any, file: Path) -> Config:
     overrides = _flatten(policy, "")
     name = overrides.pop("name", None)
     _check_policy(name, overrides, where)
-    path = None
-    if lock is not None:
-        path = file.parent / lock
+    path = file.parent / lock if lock is not None else None
     lint = _parse_lint(table.get("lint", {}), where)
     per_file = _parse_per_file(table.get("lint", {}), where)
     entry = None
     if "entry" in table:
         entry = _parse_texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]')
     container = _parse_container(table.get("container"), where)
-    data = None
-    if "data" in table:
-        data = _parse_data(table["data"], where)
+    data = _parse_data(table["data"], where) if "data" in table else None
     return Config(path, name, overrides, lint, per_file, entry, container, data)
 
 
@@ -296,7 +319,7 @@ def _parse_lint(table: Any, where: str) -> dict[str, list[str]]:
     for key, value in table.items():
         if key == PER_FILE:
             continue
-        lint[key] = list(_parse_texts(value, f"{where}: `lint.{key}`", 'ignore = ["ENV402"]'))
+        lint[key] = list(_parse_texts(value, f"{where}: `lint.{key}`", 'ignore = ["ENV303"]'))
     return lint
 
 
@@ -317,6 +340,9 @@ def _parse_container(table: Any, where: str) -> dict[str, object] | None:
     _check_keys(table, CONTAINER_KEYS, f"{where}: `container`")
     if "copy" in table:
         _parse_texts(table["copy"], f"{where}: `container.copy`", 'copy = ["train.py"]')
+    if "exclude" in table:
+        example = 'exclude = ["data", "**/*.ckpt"]'
+        _parse_texts(table["exclude"], f"{where}: `container.exclude`", example)
     return dict(table)
 
 

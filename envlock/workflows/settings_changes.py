@@ -25,6 +25,13 @@ def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
     return _write(folder, Setting(("tool", "envlock", "policy"), pattern, rule, reason))
 
 
+def find_settings(folder: Path | None = None) -> Path:
+    """Return the pyproject.toml of the project of a folder, the current one when not given; it need
+    not exist.
+    """
+    return Path(lockfile.find_project(str(folder or Path.cwd()))) / lockfile.SETTINGS
+
+
 def add_policy(folder: Path, name: str) -> Path | None:
     """Write `[tool.envlock]` with a policy into pyproject.toml; return its path, or None if it has
     such settings already.
@@ -32,10 +39,10 @@ def add_policy(folder: Path, name: str) -> Path | None:
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
     """
-    file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
+    file = find_settings(folder)
     if file.is_file() and get_value(read_toml(file), "tool", "envlock") is not None:
         return None
-    return _write(folder, Setting(("tool", "envlock"), "policy", name, "see `envlock policy`"))
+    return _write(folder, Setting(("tool", "envlock"), "policy", name, "see `envlock explain`"))
 
 
 @dataclass(frozen=True)
@@ -50,14 +57,12 @@ class Setting:
 
 def _write(folder: Path, setting: Setting) -> Path:
     """Set a value in the project's pyproject.toml; comments and line endings are kept."""
-    file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
+    file = find_settings(folder)
     # If two processes read and wrote the file at once, one change would be lost.
     with hold_folder(file.parent):
         # Refuses settings that are not valid: to change them would hide that.
         load(folder)
-        text = ""
-        if file.is_file():
-            text = file.read_bytes().decode("utf-8")
+        text = file.read_bytes().decode("utf-8") if file.is_file() else ""
         changed = _change(text, setting, file)
         write_atomically(file, changed.encode("utf-8"))
     return file

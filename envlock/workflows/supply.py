@@ -8,26 +8,39 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from envlock.containers import inside
 from envlock.containers.base import Chosen, add_config, get_locked_base, resolve_offline
 from envlock.containers.debian import check_locked, get_locked_request
 from envlock.containers.engines.engine_errors import EngineError
-from envlock.containers.payload import list_wheels
+from envlock.containers.foresight import find_differences, find_foreign_wheels, find_overwritten
+from envlock.containers.known_images import find_known
+from envlock.containers.payload import compute_inputs_digest, list_wheels
 from envlock.containers.plan import Base, BuildPlan, Unknown, plan
+from envlock.diagnosis.examine import build_from_lock
+from envlock.diagnosis.package_checks import check_companions, check_single_tensorflow
 from envlock.images.base_request import AUTO, BaseRequest
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.packages import identity, wheel_cache
 from envlock.packages.archives import fetch_debian, fetch_python
 from envlock.packages.closure import is_held
-from envlock.packages.proofs import describe_proofs
-from envlock.runtime.errors import EnvironmentMismatch, FactError, OutsideError, UsageError
-from envlock.runtime.report import count
+from envlock.packages.proofs import describe_proofs, get_identities, get_own_name
+from envlock.runtime.errors import (
+    EnvironmentMismatch,
+    FactError,
+    ImageMismatch,
+    OutsideError,
+    UsageError,
+)
+from envlock.runtime.report import ERROR, count
+from envlock.runtime.user_cache import require_cache
 from envlock.workflows.container_settings import read_additions, read_apt_request
+from envlock.workflows.folder_packages import list_folder_packages, renew_folders
 from envlock.workflows.hash import HashRequest, hash_packages
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.pin import pin_base, resolve_base
@@ -52,8 +65,6 @@ class ImageRequest:
         mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
         accept: the digest of a release's tag that has moved.
         deterministic: also set the variables that this TensorFlow needs for determinism.
-        user: whom the program runs as in it, in numbers, as `1000:1000`; None for the settings'
-            user.
     """
 
     base: str = AUTO
@@ -61,7 +72,6 @@ class ImageRequest:
     mirrors: Sequence[str] = ()
     accept: str | None = None
     deterministic: bool = False
-    user: str | None = None
 
     def parse_base(self) -> BaseRequest:
         """Return the request for the base; UsageError if a platform, mirror or digest is malformed."""
@@ -92,7 +102,7 @@ class BuildSources:
         own = self._own
         if own is not None:
             return own
-        return wheel_cache.get_cache_folder(os.environ, Path.home()) / "wheelhouse"
+        return Path(require_cache(os.environ, "wheelhouse"))
 
     @property
     def is_own(self) -> bool:
@@ -121,7 +131,7 @@ class Supplied:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings, as sentences."""
-        return (*self.chosen.warnings, *self.plan.notes)
+        return (*self.chosen.warnings, *self.plan.notes, *self.plan.added.warnings)
 
 
 def prepare_build(
@@ -132,6 +142,7 @@ def prepare_build(
     *,
     network: str = "none",
     again: bool = False,
+    reuse: bool = False,
     progress: Progress = SILENT,
 ) -> Supplied:
     """Return what a build needs, with all files in the wheelhouse.
@@ -143,6 +154,7 @@ def prepare_build(
         engine: builds it; None if only its context is written.
         network: that of the build; apt uses this machine's if it is `host`.
         again: the same image as before is wanted.
+        reuse: no wheels are needed for an image that this engine has built from the same inputs.
         progress: shows what is being done.
 
     Raises:
@@ -155,28 +167,121 @@ def prepare_build(
         UsageError: something is missing that must not be downloaded, or does not exist.
     """
     base = wanted.parse_base()
+    # An image with old code would be useless, so this comes before a registry is asked. The same
+    # image as before has the recorded wheels.
+    if not again:
+        lock = renew_folders(lock, sources.python, progress, offline=sources.offline)
     # In the order of their costs: files of the project, a registry, the engine, indexes, wheels.
-    additions = read_additions(lock, sources.folder, wanted.user, again=again)
+    additions = read_additions(lock, sources.folder, again=again)
+    if additions.files:
+        progress.say(f"copying {additions.summary}")
     if sources.offline:
         chosen = _resolve_offline(lock, base, sources, engine)
     else:
-        chosen = resolve_base(lock, base)
+        name = engine.name if engine is not None else AUTO
+        chosen = resolve_base(lock, base, progress, name)
         if not again and get_locked_request(chosen.base.apt) != read_apt_request(lock):
             lock, chosen = _pin_packages(lock, chosen, base, engine, network, progress)
+    # Which wheels there are, is not known yet, and takes the most time to find out.
+    unproven = lock.model_copy(update={"identity": None})
+    check_plan(lock, plan(unproven, chosen.base, None, added=additions))
     names = _list_wanted(lock, chosen.base, sources, again=again)
     if names is None:
-        names = []
-        if engine is not None:
-            names = _find_missing_in_base(lock, chosen.base, engine, progress)
+        names = _find_missing_in_base(lock, chosen.base, engine, progress)
+    of_folders = _list_wheels_of_folders(lock, chosen.base, names)
     missing = sorted(set(names) & set(identity.list_unhashed(lock)))
     if missing:
         if sources.offline:
             raise _make_offline_error([f"{_describe_wheels(missing)}: run `envlock hash`"])
         lock = _prove(lock, missing, sources, progress)
-    at_hand = _fill(lock, chosen.base, names, sources, progress)
-    made = plan(lock, chosen.base, at_hand, deterministic=wanted.deterministic, added=additions)
+        if chosen.base.route not in COMPLETE:
+            names = _list_packages(lock)
+    make_plan = partial(
+        plan, lock, chosen.base, deterministic=wanted.deterministic, added=additions
+    )
+    known = _plan_known_image(make_plan, chosen.base, engine) if reuse else None
+    if known is not None:
+        return Supplied(lock, chosen, known)
+    made = make_plan(_fill(lock, chosen.base, names, of_folders, sources, progress))
+    check_plan(lock, made, sources.folder)
     _fetch_archives(made, sources.folder)
     return Supplied(lock, chosen, made)
+
+
+def _plan_known_image(
+    make_plan: Callable[[None], BuildPlan], base: Base, engine: Engine | None
+) -> BuildPlan | None:
+    """Return the plan of an image that the engine has built from the same inputs; None if it has not,
+    or if the wheels at hand decide what is installed over the base.
+    """
+    if engine is None or base.route in COMPLETE:
+        return None
+    made = make_plan(None)
+    # To read a gigabyte of wheels takes longer than all the rest.
+    if find_known(engine, compute_inputs_digest(made), os.environ) is None:
+        return None
+    return made
+
+
+def check_plan(lock: Lockfile, made: BuildPlan, folder: Path | None = None) -> None:
+    """Check that the planned image can be the locked environment, as far as that is known before it
+    is built.
+
+    Args:
+        lock: the lockfile of the image.
+        made: the plan of the image.
+        folder: the wheelhouse; None if it is not filled yet.
+
+    Raises:
+        ImageMismatch: it cannot; the message says why, the hint what helps.
+    """
+    if made.base.route not in COMPLETE:
+        environment = build_from_lock(lock)
+        for twice in check_single_tensorflow(environment):
+            raise ImageMismatch(f"the image cannot match: {twice.message}", hint=DEFECT)
+        for broken in check_companions(environment):
+            if broken.severity == ERROR:
+                raise ImageMismatch(
+                    f"the locked environment does not work: {broken.message}",
+                    lines=[f"  {broken.why}"],
+                    hint=DEFECT,
+                )
+    foreign = find_foreign_wheels(lock, made)
+    if foreign:
+        raise ImageMismatch(
+            f"the locked Python cannot use {count(len(foreign), 'locked wheel')}:",
+            lines=[f"  {wheel}" for wheel in foreign],
+            hint="capture the environment again, and prove its wheels with `envlock hash`",
+        )
+    differences = find_differences(lock, made, folder)
+    if differences:
+        path = differences[0].where.fact
+        raise ImageMismatch(
+            f"the image cannot match under policy {lock.policy.name}:",
+            lines=[f"  {finding.message}" for finding in differences],
+            hint=next(hint for start, hint in BEFORE.items() if path.startswith(start)),
+        )
+    if folder is not None:
+        overwritten = list(find_overwritten(made.wheels, folder))
+        if overwritten:
+            raise ImageMismatch(
+                "the image cannot match, as packages overwrite each other's files:",
+                lines=[f"  {pair}" for pair in overwritten],
+                hint="uninstall one of each pair, install the other again, and capture",
+            )
+
+
+DEFECT = "`envlock doctor` has the command that corrects it; then run `envlock capture`"
+"""What helps where the locked environment itself has a defect: its interpreter may be elsewhere."""
+
+BEFORE = {
+    "environ.": "the lockfile does not show its value: unset the variable, and capture again",
+    "keras.config": "an image has no keras.json: remove it, set this in the program, and capture again",
+    "python.startup": "no locked wheel brings it: remove it, or install it from a wheel, and capture again",
+    "packages.": "run `envlock hash --build`, which builds wheels from sources",
+    "": "name an image with this Python with `--base IMAGE`",
+}
+"""What helps where a fact cannot be as locked in an image, by the beginning of its path."""
 
 
 def find_unknown(lock: Lockfile, base: Base) -> tuple[Base, Unknown]:
@@ -210,7 +315,7 @@ def _pin_packages(
         return lock, chosen
     progress.say("locking the Debian packages of `apt`")
     pinned = pin_base(lock, request, engine.name, network, progress).lock
-    return pinned, resolve_base(pinned, request)
+    return pinned, resolve_base(pinned, request, progress, engine.name)
 
 
 def _list_wanted(
@@ -220,11 +325,8 @@ def _list_wanted(
     of the base decide that.
     """
     if base.route not in COMPLETE:
-        names = set(lock.facts.packages or {})
-        if lock.identity is not None:
-            names.update(lock.identity.packages)
-        return sorted(names)
-    if sources.is_own and lock.identity is not None:
+        return _list_packages(lock)
+    if sources.is_own and _names_wheels(lock):
         # The wheels that users have put into their own wheelhouse are those that are installed.
         return []
     if again and lock.image is not None:
@@ -232,10 +334,25 @@ def _list_wanted(
     return None
 
 
+def _list_packages(lock: Lockfile) -> list[str]:
+    """Return the names of the locked packages, with the project's own if its wheel is known."""
+    return sorted({*(lock.facts.packages or {}), *get_identities(lock)})
+
+
+def _names_wheels(lock: Lockfile) -> bool:
+    """Return whether a lockfile names wheels, besides those that a build makes from folders."""
+    of_folders = {*list_folder_packages(lock), get_own_name(lock)}
+    return bool(get_identities(lock).keys() - of_folders)
+
+
 def _find_missing_in_base(
-    lock: Lockfile, base: Base, engine: Engine, progress: Progress
+    lock: Lockfile, base: Base, engine: Engine | None, progress: Progress
 ) -> list[str]:
-    """Return the locked packages that a complete base lacks or has in another version."""
+    """Return the locked packages that a complete base lacks or has in another version; none without
+    an engine that could tell.
+    """
+    if engine is None:
+        return []
     try:
         found = inside.look_inside(engine, base.reference, say=progress.line)
     except FactError as error:
@@ -262,9 +379,9 @@ def _prove(
             progress.say(f"environment: {found.shown} ({found.origin})")
     progress.say(f"proving the wheels of {count(len(missing), 'package')}")
     try:
-        new = hash_packages(
-            lock, HashRequest(indexes=sources.indexes), python=python, progress=progress
-        )
+        # What no index has as a wheel was built here when it was installed, and is built again.
+        request = HashRequest(indexes=sources.indexes, build=True)
+        new = hash_packages(lock, request, python=python, progress=progress)
     except EnvironmentMismatch as error:
         raise EnvironmentMismatch(
             error.message,
@@ -277,19 +394,44 @@ def _prove(
     return new
 
 
+def _list_wheels_of_folders(lock: Lockfile, base: Base, names: Sequence[str]) -> list[str]:
+    """Return the packages from folders that no base has and that are not among these names: most
+    often the project's own, which a lockfile does not hold.
+    """
+    if base.route not in COMPLETE or lock.identity is None:
+        return []
+    packages = lock.identity.packages
+    candidates = {*list_folder_packages(lock), get_own_name(lock)}
+    return sorted(
+        name
+        for name, entry in packages.items()
+        if name in candidates and entry.wheel is not None and name not in names
+    )
+
+
 def _fill(
-    lock: Lockfile, base: Base, names: Sequence[str], sources: BuildSources, progress: Progress
+    lock: Lockfile,
+    base: Base,
+    names: Sequence[str],
+    of_folders: Sequence[str],
+    sources: BuildSources,
+    progress: Progress,
 ) -> Collection[str]:
     """Put the wheels that are to be installed into the wheelhouse, and return the names of all
     wheels there.
+
+    `of_folders` are packages whose wheels are installed in addition to those of `names`.
     """
     at_hand = list_wheels(sources.folder)
     # Over a complete base, a wheelhouse of the user's own is installed as it is.
     is_filled_by_user = base.route in COMPLETE and sources.is_own and not names
-    if lock.identity is None or is_filled_by_user:
+    if lock.identity is None or (is_filled_by_user and not of_folders):
         return at_hand
-    wheels = [wheel for wheel in plan(lock, base, None).wheels if wheel.name in names]
+    wanted = {*names, *of_folders}
+    wheels = [wheel for wheel in plan(lock, base, None).wheels if wheel.name in wanted]
     files = [wheel.file for wheel in wheels]
+    if is_filled_by_user:
+        files = sorted({*files, *at_hand})
     if not wheels:
         return files
     if set(files) - set(at_hand):
@@ -394,7 +536,7 @@ def _find_missing(
 
 def _find_missing_wheels(lock: Lockfile, base: Base, folder: Path) -> Iterator[str]:
     """Yield a sentence on the wheels that are neither in the wheelhouse nor in the cache."""
-    cached = wheel_cache.get_cache_folder(os.environ, Path.home())
+    cached = Path(require_cache(os.environ))
     missing = []
     for wheel in plan(lock, base, None).wheels:
         in_cache = wheel_cache.get_wheel_path(cached, wheel.sha256, wheel.file)

@@ -6,16 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
 
 from envlock.data.determinism import load_operation_groups
 from envlock.divergence import two_traces
-from envlock.divergence.observed_runs import Request
+from envlock.divergence.observed_runs import NOTHING_SHOWN, Request
 from envlock.divergence.trace import Record
 from envlock.divergence.trace import read as read_trace
-from envlock.divergence.trace_recording import record as write_trace
 from envlock.divergence.two_traces import Pair
 from envlock.guest.target import Target
 from envlock.lock.live_facts import collect_live
@@ -24,10 +23,9 @@ from envlock.lock.temporary import open_draft_folder
 from envlock.numerics.bisection import read_versions
 from envlock.numerics.canary.canary_comparison import compare as compare_canaries
 from envlock.numerics.canary.canary_run import Settings
-from envlock.numerics.canary.program_operations import compute_programs, recompute_program
+from envlock.numerics.canary.program_operations import compute_noted, recompute_program
 from envlock.numerics.programs.parts import Observed
-from envlock.numerics.programs.program_run import STEPS, observe_program
-from envlock.numerics.switch_changes import list_switch_changes
+from envlock.numerics.programs.program_run import STEPS, observe_runs
 from envlock.numerics.upgrade_verdict import (
     KERNELS,
     PROGRAM,
@@ -44,17 +42,19 @@ from envlock.numerics.upgrade_verdict import (
     find_unsteady,
     judge_upgrade,
     list_changes,
+    list_switch_changes,
 )
 from envlock.packages.closure import is_held
 from envlock.packages.overlay import (
+    Wanted,
     build_environ,
     find_unreached,
     install_overlay,
     make_overlay_folder,
 )
-from envlock.packages.upgrade_resolution import find_unmet, parse_wishes, resolve_upgrade
+from envlock.packages.upgrade_resolution import find_unmet, parse_wishes, resolve_compatible
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
-from envlock.runtime.errors import EnvlockError, UsageError
+from envlock.runtime.errors import EnvlockError, FactError, UsageError
 from envlock.runtime.report import Report, count
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
 from envlock.workflows.locks import load_lock
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 ALL = "all"
 SEED = 7
-"""What all runs begin with, unless the program names another seed."""
+"""What traced runs begin with if they differ without a seed, and the user has named none."""
 NAME = "program:function"
 """What the program's operations are called while they are compared."""
 SECTIONS = ("packages", "environ", "python")
@@ -80,6 +80,42 @@ UNREADABLE = "[*]"
 """The end of the type of a value that the tracer cannot read."""
 
 
+class Look(NamedTuple):
+    """What was seen of the program in one process.
+
+    Attributes:
+        program: what TensorFlow was given.
+        inventory: its operations, run eagerly.
+        trace: every operation of the first steps with its values, in the same run.
+    """
+
+    program: Observed
+    inventory: Mapping[str, Any]
+    trace: Path
+
+
+def look(request: Request, folder: Path, environ: Mapping[str, str]) -> Look:
+    """Return what is seen of a program that runs by itself, and then eagerly, as is requested.
+
+    Raises:
+        UsageError: it cannot be run so.
+        FactError: it fails, or TensorFlow shows no operations.
+    """
+    program, seen = observe_runs(
+        request.target,
+        request.python,
+        folder,
+        environ=environ,
+        eagerly=request.to_json(),
+        timeout=request.timeout,
+    )
+    trace = folder / "1.trace"
+    with read_trace(trace) as entries:
+        if next(iter(entries), None) is None:
+            raise FactError(NOTHING_SHOWN)
+    return Look(program, seen["operations"], trace)
+
+
 @dataclass(frozen=True)
 class Seen:
     """What was seen of the program in the locked environment.
@@ -88,13 +124,17 @@ class Seen:
         program: what TensorFlow was given.
         numerics: its operations, each with its result.
         trace: every operation of the first steps with its values, run eagerly.
-        doubts: what varies there by itself, or cannot be read.
+        doubts: values that differ from run to run there, or cannot be read.
+        seed: the seed of the traced runs; None if they need none.
+        is_random: whether these runs differ without a seed.
     """
 
     program: Observed
     numerics: Numerics
     trace: Path
     doubts: tuple[Difference, ...]
+    seed: int | None
+    is_random: bool
 
 
 @dataclass(frozen=True)
@@ -103,7 +143,7 @@ class Stage:
 
     Attributes:
         program: what is run; a function.
-        seed: the seed of all runs.
+        seed: the seed of all runs, if the user has named one.
         environment: the locked one.
         overlays: the folder of the new versions.
         folder: where traces lie.
@@ -112,7 +152,7 @@ class Stage:
     """
 
     program: Target
-    seed: int
+    seed: int | None
     environment: LiveEnvironment
     overlays: Path
     folder: Path
@@ -127,36 +167,50 @@ class Stage:
             FactError: it fails.
         """
         environ = build_environ((), {})
-        python = self.environment.python
-        self.progress.say("locked versions: noting what runs, twice")
-        first, again = (observe_program(self.program, python, environ=environ) for _ in range(2))
+        seed = self.seed
+        self.progress.say("locked versions: running it twice, to note what runs and all values")
+        first, again = (self.look_once(environ, seed) for _ in range(2))
+        is_random = False
+        if seed is None and compare_traces(first.trace, again.trace):
+            # What the program draws by itself is another number in each run: only a seed makes it
+            # comparable, and the verdict says so.
+            is_random, seed = True, SEED
+            self.progress.say(f"they differ: twice again, with all seeds set to {seed}")
+            first, again = (self.look_once(environ, seed) for _ in range(2))
         # What varies without any change would be taken for an effect of the upgrade.
-        doubts = find_unsteady(first, again)
-        section = compute_programs(
-            {NAME: self.program},
-            python,
+        doubts = find_unsteady(first.program, again.program)
+        if compare_traces(first.trace, again.trace):
+            message = "the first steps have other values in each run of the locked environment"
+            doubts.append(Difference(UNPROVEN, message))
+        doubts += find_unreadable(first.trace)
+        section = compute_noted(
+            {NAME: first.inventory},
+            self.environment.python,
             Settings(),
             gpus=self.environment.has_gpu_build,
             say=self.progress.say,
             environ=environ,
         )
-        self.progress.say("locked versions: tracing the first steps, twice")
-        traces = [self.trace(f"locked-{number}", environ) for number in range(2)]
-        if compare_traces(*traces):
-            message = "the first steps have other values in each run of the locked environment"
-            doubts.append(Difference(UNPROVEN, message))
-        doubts += find_unreadable(traces[0])
-        return Seen(first, make_numerics(section), traces[0], tuple(doubts))
+        numerics = make_numerics(section)
+        return Seen(first.program, numerics, first.trace, tuple(doubts), seed, is_random)
 
-    def trace(self, name: str, environ: Mapping[str, str]) -> Path:
-        """Return the trace of the first steps, run eagerly."""
-        file = self.folder / f"{name}.trace"
+    def look_once(self, environ: Mapping[str, str], seed: int | None) -> Look:
+        """Return what is seen in one process, in which the program runs by itself and then eagerly."""
+        folder = self.folder / str(len(list(self.folder.iterdir())))
+        folder.mkdir()
         python = self.environment.python
+        steps = self.steps
         request = Request(
-            self.program, python, 1, fresh=True, steps=self.steps, seed=self.seed, environ=environ
+            self.program,
+            python,
+            1,
+            fresh=True,
+            mode="eager",
+            steps=steps,
+            seed=seed,
+            operations=True,
         )
-        write_trace(request, file, lambda text: None)
-        return file
+        return look(request, folder, environ)
 
     def attempt(self, changes: Sequence[Change], seen: Seen) -> Trial:
         """Return what differs with these versions before the environment.
@@ -168,7 +222,9 @@ class Stage:
         names = ", ".join(map(str, changes))
         self.progress.say(f"{names}: noting what runs, computing its operations, tracing")
         python = self.environment.python
-        overlays = [install_overlay(*each.wanted, self.overlays, python) for each in changes]
+        overlays = [
+            install_overlay(Wanted(*each.wanted), self.overlays, python) for each in changes
+        ]
         environ = build_environ(overlays, {})
         obstacles = self.find_obstacles(changes, overlays, environ)
         return Trial(tuple(changes), (*seen.doubts, *obstacles, *self.compare(seen, environ)))
@@ -177,10 +233,10 @@ class Stage:
         """Return what differs of the program where it runs with these variables."""
         differences = []
         try:
-            program = observe_program(self.program, self.environment.python, environ=environ)
-            differences += compare_observed(seen.program, program)
+            new = self.look_once(environ, seen.seed)
+            differences += compare_observed(seen.program, new.program)
             differences += self.recompute(seen.numerics, environ)
-            differences += compare_traces(seen.trace, self.trace("new", environ))
+            differences += compare_traces(seen.trace, new.trace)
         except EnvlockError as error:
             message = f"it does not run with these versions: {error.message}"
             differences.append(Difference(UNPROVEN, message))
@@ -266,7 +322,7 @@ def upgrade(
     wishes = list_wishes(wanted, installed)
     refuse_another_environment(model, environment.snapshot, SECTIONS)
     progress.say("asking the installer for versions that fit together")
-    versions = resolve_upgrade(wishes, program.python)
+    versions = resolve_compatible(wishes, environment.installation, program.python)
     changes = list_changes(versions, installed)
     if not changes:
         raise UsageError(
@@ -274,9 +330,8 @@ def upgrade(
             hint="name another version: `--with NAME==VERSION`",
         )
     overlays = make_overlay_folder()
-    seed = program.seed if program.seed is not None else SEED
     with open_draft_folder(None) as folder:
-        stage = Stage(target, seed, environment, overlays, folder, steps, progress)
+        stage = Stage(target, program.seed, environment, overlays, folder, steps, progress)
         seen = stage.look()
         together = stage.attempt(changes, seen)
         alone: tuple[Trial, ...] = ()
@@ -288,7 +343,9 @@ def upgrade(
     if before is not None and after is not None:
         switches = list_switch_changes(before, after)
     unmet = tuple(find_unmet(environment.installation, versions))
-    evidence = UpgradeEvidence(together, alone, compared, switches, unmet)
+    evidence = UpgradeEvidence(
+        together, alone, compared, switches, unmet, seed=seen.seed, is_random=seen.is_random
+    )
     return judge_upgrade(evidence, target.title)
 
 

@@ -11,7 +11,6 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from envlock.packages import wheel_cache
 from envlock.packages.identity import Proven, list_proven, split_by_policy
 from envlock.packages.indexes.online import configure_indexes, make_fetch
 from envlock.packages.parallel import TIMEOUT, Advance, Moved
@@ -19,6 +18,7 @@ from envlock.packages.proofs import LeftOut
 from envlock.packages.wheelhouse import Fetch, Had, Missing, find_unowned
 from envlock.packages.wheelhouse import fetch_wheels as fill
 from envlock.runtime.errors import OutsideError
+from envlock.runtime.user_cache import require_cache
 from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.progress import SILENT, Progress
 
@@ -53,7 +53,6 @@ def vendor(
     folder: Path = Path("wheelhouse"),
     *,
     indexes: Sequence[str] = (),
-    require_all: bool = False,
     only: Collection[str] | None = None,
     offline: bool = False,
     progress: Progress = SILENT,
@@ -66,8 +65,6 @@ def vendor(
         folder: the wheelhouse.
         indexes: package indexes to take the wheels from; the addresses in the lockfile when not
         given.
-        require_all: download nothing if the lockfile does not prove the wheel of every package that
-            a policy compares.
         only: the packages whose wheels are wanted; all when not given.
         offline: take wheels from the cache, and download none.
         progress: shows what is being done.
@@ -80,11 +77,9 @@ def vendor(
     model = load_lock(lock)
     known, unproven = list_proven(model, get_name(lock))
     left_out, _ = split_by_policy(model, unproven)
-    if left_out and require_all:
-        return Vendored(Counter(), [], left_out, [])
     if only is not None:
         known = [package for package in known if package.name in only]
-    cached = wheel_cache.get_cache_folder(os.environ, Path.home())
+    cached = Path(require_cache(os.environ))
     fetch: Fetch = _refuse
     if not offline:
         # An index that is named may be the only one that can be reached; otherwise the lockfile's

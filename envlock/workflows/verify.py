@@ -10,17 +10,21 @@ from envlock.lock.revision import find_revision
 from envlock.reports.lock import count_held, describe_commit
 from envlock.runtime import lockfile
 from envlock.runtime.input_data import add_data
-from envlock.runtime.judgement import needs_proof
+from envlock.runtime.judgement import LOADED, needs_proof
 from envlock.runtime.report import Report
 from envlock.runtime.short_report import with_acceptance
+from envlock.workflows.content_notes import write_note
 from envlock.workflows.entry_points import add_newly_held
 from envlock.workflows.live_environment import LiveEnvironment, Question, compare_facts
-from envlock.workflows.locks import get_file, load_document
+from envlock.workflows.locks import get_file, load_document, name_found_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.workflows.loaded import Observed
     from envlock.workflows.locks import Source
+
+NOT_LOOKED = "loaded: not compared, by files only"
 
 
 def verify(
@@ -32,6 +36,7 @@ def verify(
     deep: bool = False,
     numerics: bool = False,
     program: bool = False,
+    static: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
     """Return every difference between a lockfile and the live environment; a mismatch raises
@@ -46,6 +51,8 @@ def verify(
             which CUDA libraries it loads.
         numerics: also compute the canary of the lockfile.
         program: also compare what TensorFlow really runs of the functions of the lockfile.
+        static: only what files say; else a process of its own imports what computes, to see what it
+            loads, unless nothing has changed since the last one. Only if the lockfile has that.
         progress: shows what is being done.
 
     Raises:
@@ -59,9 +66,17 @@ def verify(
     environment = LiveEnvironment(python, collect_live_for(document, python))
     # Before the facts are compared: what the program imports by now must be as locked, too.
     document, notes = add_newly_held(document, lock, environment)
+    seen = None
+    if LOADED in document["facts"] and not static:
+        environment, seen = _add_loaded(document, environment, progress)
     question = Question(lock, document, subject, environment, policy, overrides, progress)
     report = compare_facts(question)
-    notes = [*_describe_project(document, get_file(lock)), *notes]
+    if seen is not None:
+        notes = [*notes, _add_places(report, seen)]
+    elif LOADED in document["facts"]:
+        notes = [*notes, NOT_LOOKED]
+    found_at = name_found_lock(lock, subject)
+    notes = [*found_at, *_describe_project(document, get_file(lock)), *notes]
     if deep or numerics or program or needs_proof(report):
         # Start-up time: this loads the models, and everything that reads files and computes.
         from envlock.workflows.verify_further import Look, look_further
@@ -75,6 +90,33 @@ def verify(
     return with_acceptance(report)
 
 
+def _add_loaded(
+    document: dict[str, Any], environment: LiveEnvironment, progress: Progress
+) -> tuple[LiveEnvironment, Observed | None]:
+    """Return the environment with what its processes load, and that; None without such a process."""
+    # Start-up time: a lockfile without the section does not need them.
+    from envlock.runtime.loaded.agreement import align
+    from envlock.workflows.loaded import observe
+
+    seen = observe(environment.snapshot, environment.python, progress)
+    if seen is None or seen.facts is None:
+        return environment, seen
+    locked, live = document["facts"], environment.snapshot.facts
+    builds = [(each.get("python") or {}).get("compiler") for each in (locked, live)]
+    section = align(locked[LOADED], seen.facts, is_same_build=builds[0] == builds[1])
+    found = environment.snapshot.with_facts({**live, LOADED: section})
+    return LiveEnvironment(environment.python, found), seen
+
+
+def _add_places(report: Report, seen: Observed) -> str:
+    """Name the files of this machine in a report, and return the note on how they were seen."""
+    # Start-up time, too.
+    from envlock.runtime.loaded.agreement import name_files
+
+    name_files(report.findings, seen.places)
+    return seen.note
+
+
 def _add_data(report: Report, question: Question, *, deep: bool) -> Report:
     return add_data(
         report,
@@ -83,6 +125,7 @@ def _add_data(report: Report, question: Question, *, deep: bool) -> Report:
         question.policy,
         overrides=question.overrides,
         deep=deep,
+        on_read=write_note,
     )
 
 

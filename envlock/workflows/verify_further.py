@@ -17,9 +17,9 @@ from envlock.runtime.compare import PROVEN
 from envlock.runtime.extent import Extent
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
-from envlock.runtime.judgement import needs_proof
+from envlock.runtime.judgement import LOADED, find_unproven, needs_proof
 from envlock.runtime.report import Finding, Report
-from envlock.workflows.cache_folders import make_own_folder
+from envlock.runtime.user_cache import find_cache, make_cache
 from envlock.workflows.canary import Answer, compare_with_lock
 from envlock.workflows.live_environment import LiveEnvironment, Question, compare_proven_facts
 from envlock.workflows.locks import get_file, get_name, load_lock
@@ -114,6 +114,9 @@ def prove_machine(
         FactError: the canary cannot be computed.
         UsageError: the proof cannot be stored.
     """
+    found = question.environment.snapshot
+    if find_unproven(lock.to_document(), found, question.policy, question.overrides) is not None:
+        return report, None
     # The canary sets its own thread counts, so they do not matter for the proof. If another fact
     # differs, the software is different, and no canary can help.
     ignored = {f"cpu.{name}" for name in machine_proof.COUNTS}
@@ -121,25 +124,35 @@ def prove_machine(
         is_decisive = finding.rule != PROVEN and finding.severity in report.breaking
         if is_decisive and str(finding.where) not in ignored:
             return report, None
-    folder = machine_proof.folder(os.environ)
-    key = machine_proof.key(lock.to_document(), question.environment.snapshot)
-    if folder is None:
+    key = machine_proof.key(lock.to_document(), found)
+    if find_cache(os.environ) is None:
         return _refuse_proof(report, "this process has no home folder"), None
     if key is None:
-        reason = "the lockfile has no canary"
-        if lock.numerics is not None:
-            reason = "the lockfile has the canary of an emulated processor only"
-        return _refuse_proof(report, f"{reason} (`envlock capture --canary`)"), None
+        return _refuse_proof(
+            report, "the lockfile has no canary (`envlock capture --canary`)"
+        ), None
     # Before the canary, which takes seconds: without the folder, its result could not be kept.
-    make_own_folder(Path(folder))
+    folder = make_cache(os.environ, machine_proof.PROOFS)
     answer = _compute_canary(question, lock)
     if answer.equal:
-        write_atomically(Path(folder) / key, machine_proof.content(key, answer.equal))
+        proof = machine_proof.content(key, answer.equal)
+        write_atomically(Path(folder, key), proof, mode=0o600)
+        _prove_without_loaded(question, folder, answer)
         return compare_proven_facts(question), answer
     for finding in report.findings:
         if finding.rule == PROVEN:
             finding.fix = REFUTED
     return report, answer
+
+
+def _prove_without_loaded(question: Question, folder: str, answer: Answer) -> None:
+    """Store the same proof for line 1 of a script, which does not know yet what is loaded."""
+    found = question.environment.snapshot
+    facts = {name: value for name, value in found.facts.items() if name != LOADED}
+    key = machine_proof.key(question.document, found.with_facts(facts))
+    if key is not None and LOADED in found.facts:
+        proof = machine_proof.content(key, answer.equal)
+        write_atomically(Path(folder, key), proof, mode=0o600)
 
 
 def _refuse_proof(report: Report, reason: str) -> Report:
@@ -152,9 +165,7 @@ def _verify_files(
     """Return the installed files that are not as recorded, or not as locked; and how many files
     were compared.
     """
-    packages = {}
-    if lock.identity is not None:
-        packages = dict(lock.identity.packages)
+    packages = dict(lock.identity.packages) if lock.identity is not None else {}
     if lock.project is not None and lock.project.name is not None:
         # It is the project's own code, which may change.
         packages.pop(lock.project.name, None)

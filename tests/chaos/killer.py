@@ -25,7 +25,8 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
-from envlock.lock import document, temporary, writer
+from envlock.lock import document, writer
+from envlock.runtime import drafts
 from tests import forking
 from tests.chaos.victims import VICTIMS, Victim
 
@@ -257,7 +258,7 @@ def _sweep(victim: Victim, folder: Path, before: set[str], outcome: Outcome) -> 
 
 
 @contextmanager
-def _in_two_pieces(path: Path, what: str) -> Iterator[io.BytesIO]:
+def _in_two_pieces(path: Path, what: str, *, mode: int | None = None) -> Iterator[io.BytesIO]:
     """Write a file as anybody does."""
     stream = io.BytesIO()
     yield stream
@@ -272,7 +273,7 @@ def _in_two_pieces(path: Path, what: str) -> Iterator[io.BytesIO]:
 
 PLANTS: dict[str, tuple[object, str, object]] = {
     "in two pieces": (writer, "replace_file", _in_two_pieces),
-    "no sweep": (temporary, "sweep", lambda folder: None),
+    "no sweep": (drafts, "sweep", lambda folder: None),
     "keeps nothing": (document, "_keep_others", lambda lock, file, read: lock),
 }
 """Defences that are taken away, by what is left."""

@@ -8,6 +8,7 @@ import io
 import json
 import shutil
 import tempfile
+import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -28,15 +29,16 @@ from envlock.images.reference import parse as reference_of
 from envlock.images.registry import Registry
 from envlock.linter import files as lint_files
 from envlock.lock import document as documents
+from envlock.lock.pastes import read_paste
 from envlock.numerics import results
 from envlock.numerics.canary import canary_run as canary
 from envlock.numerics.outcome import Outcome, report
-from envlock.packages import licenses
 from envlock.packages.indexes import credentials, page
 from envlock.packages.indexes.index_settings import ConfigFile, Index, choose_indexes
 from envlock.packages.indexes.ranges import BadWheel, read_wheel_record
 from envlock.packages.installation import Installation, collect_distributions, iter_requirements
 from envlock.reports import FORMATS, render
+from envlock.reports.paste import render_paste
 from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.errors import FactError, LockfileError, UsageError
@@ -51,6 +53,7 @@ from envlock.runtime.tooling import find_tooling
 from envlock.web.client import Answer, Client, _split_credentials
 from envlock.web.web_errors import WebError, make_address_error
 from envlock.workflows import settings as project_settings
+from envlock.workflows.diff import diff
 from envlock.workflows.fleet import check_fleet
 from tests.chaos.attack import AcceptedError, Reader
 from tests.chaos.damage import as_json, as_json_lines, bytewise, linewise, numbers
@@ -61,6 +64,7 @@ from tests.fakes.fake_nvml import profile
 from tests.fakes.replay import capture
 from tests.fleet.ranks import rank
 from tests.images.registries import Shelf
+from tests.lock.test_pastes import STATED
 from tests.locks import document, encode
 from tests.machines import complete
 from tests.numerics.canaries import section, with_program
@@ -133,12 +137,26 @@ def read_lock(data: bytes, folder: Path) -> None:
         raise AcceptedError("a lockfile that is another one when it is written again")
 
 
+def read_pasted(data: bytes, folder: Path) -> None:
+    """Read a pasted text and show what it states, as `envlock show` does."""
+    paste = read_paste(data.decode("utf-8", "replace"))
+    if paste is None:
+        return
+    facts = [(each.path, each.value, each.line) for each in paste.statements]
+    shown = [line for _, line in render_paste(paste.describe(), facts, "", paste.disputed)]
+    shown += [each.source for each in diff(paste, locks()[0]).findings]
+    if not all(line.isprintable() for line in shown):
+        raise AcceptedError("a character that a terminal obeys is shown")
+
+
 def _is_younger(path: str, valued: set[str], rules: Policy) -> bool:
     """Return whether a fact, or its group, is judged only where the lockfile has a value, and it has none."""
     steps = path.split(".")
     nodes = [".".join(steps[:end]) for end in range(1, len(steps) + 1)]
     absent = [node for node in nodes if not any(f"{each}.".startswith(f"{node}.") for each in valued)]
-    return any(rules.row(node)["rule"] == "exact_where_locked" for node in absent)
+    return any(
+        rules.row(node)["rule"] in ("exact_where_asked", "exact_where_locked", "exact_or_unset") for node in absent
+    )
 
 
 def _all_named(read: dict[str, Any], named: set[str]) -> None:
@@ -167,6 +185,8 @@ def _machine_file(name: str, *seeds: str, damages: Any = (bytewise, linewise), i
         path = _place(folder, name)
         before = path.read_bytes() if path.exists() else None
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.suffix == ".dist-info":
+            (path.parent / "METADATA").touch()  # without it, it is no package
         path.write_bytes(data)
         try:
             found = take_snapshot(host())
@@ -201,7 +221,7 @@ def _place(folder: Path, name: str) -> Path:
 
 
 def read_metadata(data: bytes, folder: Path) -> None:
-    """Read the METADATA of a package: who only envlock needs, what is required under which markers, the licence."""
+    """Read the METADATA of a package: who only envlock needs, what is required under which markers."""
     host = _machine(folder)
     path = folder / SITE / "mine-1.0.dist-info" / "METADATA"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,9 +229,6 @@ def read_metadata(data: bytes, folder: Path) -> None:
     find_tooling(host())
     for found in collect_distributions(Installation(folder, (folder / SITE,), collect_markers())).values():
         list(iter_requirements(found, collect_markers()))
-    licence = licenses.parse(data)
-    if not all(text.isprintable() for text in (licence.expression or "", *licence.names)):
-        raise AcceptedError("a licence that a terminal obeys")
 
 
 DIRECT_URL = '{"url": "https://user:s3cret@example.org/x.git", "vcs_info": {"vcs": "git", "commit_id": "%s"}}'
@@ -649,7 +666,10 @@ def read_fleet(data: bytes, folder: Path) -> None:
     place = folder / "j1"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
-    found = json.loads(data)
+    try:
+        found = json.loads(data)
+    except ValueError:  # no statements, so there is no folder to read
+        return
     for number, each in enumerate(found if isinstance(found, list) else []):
         stated, facts = each if isinstance(each, list) and len(each) == 2 else (each, None)
         who = stated if isinstance(stated, dict) else {}
@@ -733,6 +753,7 @@ LISTED = 'thing.py,sha256=abc_-,12\nthing-1.dist-info/RECORD,,\n"a,b",sha256=x,3
 
 READERS: dict[str, Reader] = {
     "lockfile": Reader(locks, (as_json, as_json, as_json, *LINES), read_lock, (LockfileError,), 12_000),
+    "paste": Reader(_of(*map(textwrap.dedent, STATED)), LINES, read_pasted, (), 3_000),
     "METADATA": Reader(_of(METADATA), LINES, read_metadata, (), 1_500),
     "WHEEL": _machine_file(f"{SITE}/mine-1.0.dist-info/WHEEL", WHEEL),
     "direct_url.json": _machine_file(f"{SITE}/mine-1.0.dist-info/direct_url.json", ORIGIN, damages=JSON),

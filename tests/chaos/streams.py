@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "verify stdin": ("verify", "-"),
     "diff": ("diff", "x.lock", "live"),
     "explain": ("explain", "cpu.flags", "x.lock"),
-    "policy": ("policy", "x.lock"),
+    "explain all": ("explain", "--lock", "x.lock"),
     "doctor": ("doctor", "-f", "json"),
     "lint": ("lint", "train.py"),
     "export": ("export", "x.lock", "--format", "pylock"),

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from envlock.lock import temporary
-from envlock.lock.temporary import open_draft_file, open_draft_folder
+from envlock.lock.temporary import open_draft_folder
 from envlock.lock.writer import write_atomically
+from envlock.runtime import drafts
+from envlock.runtime.drafts import open_draft_file
 from tests.conftest import absent
 from tests.locks import document, encode
 
@@ -28,7 +29,7 @@ def test_a_clock_that_is_set_within_a_write(shift: int, tmp_path: Path, monkeypa
     with open_draft_folder(tmp_path) as going, open_draft_file(tmp_path) as (_, held):
         monkeypatch.setattr(time, "time", lambda: real() + shift)
         write_atomically(path, b"new")
-        assert sorted(each.name for each in tmp_path.iterdir()) == sorted([going.name, held.name, "x.lock"])
+        assert sorted(each.name for each in tmp_path.iterdir()) == sorted([going.name, Path(held).name, "x.lock"])
     assert path.read_bytes() == b"new"
 
 
@@ -49,11 +50,11 @@ def test_what_a_killed_process_left_is_removed_once_the_clock_is_right(
 def test_without_a_defence_the_attack_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing holds a draft: a clock that is set forward lets another process remove what is being written."""
     real = time.time
-    monkeypatch.setattr(temporary, "hold", lambda handle: None)
+    monkeypatch.setattr(drafts, "hold", lambda handle: None)
     with open_draft_file(tmp_path) as (_, held):
         monkeypatch.setattr(time, "time", lambda: real() + 86400)
         write_atomically(tmp_path / "x.lock", b"new")
-        assert not held.exists()
+        assert not Path(held).exists()
 
 
 @pytest.mark.chaos

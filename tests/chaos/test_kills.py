@@ -49,7 +49,7 @@ ROOT = Path(cli.__file__).parents[1]
 def places() -> set[str]:
     """Return every function of envlock in which a file is written to stay, as "ROOM/FILE.py:FUNCTION"."""
     found = set()
-    doors = {ROOT / "lock" / f"{name}.py" for name in ("writer", "temporary", "document")}
+    doors = {ROOT / f"{name}.py" for name in ("lock/writer", "lock/temporary", "lock/document", "runtime/drafts")}
     for file in sorted(set(ROOT.rglob("*.py")) - doors):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and any(map(_writes, ast.walk(node))):
@@ -64,7 +64,7 @@ def _writes(node: ast.AST) -> bool:
     name = ast.unparse(node.func)
     is_save = name in ("save", "envlock.save")  # of lockfiles: lock/document.py
     is_door = name.rpartition(".")[2] in DOORS or is_save
-    return is_door and [ast.unparse(each) for each in node.args] != ["None"]
+    return is_door and [ast.unparse(each) for each in node.args[:1]] != ["None"]
 
 
 def test_whatever_writes_is_a_victim() -> None:

@@ -82,6 +82,7 @@ def _unchecked(stream: BinaryIO, name: str) -> list[bytes]:
 
 PLANTS: dict[str, tuple[str, Any]] = {
     "METADATA": ("envlock.packages.installation._ForgivingDistribution.read_text", PathDistribution.read_text),
+    "paste": ("envlock.workflows.pastes.clean", str),
     "cpuinfo": ("envlock.runtime.facts._find_problem", lambda value: None),
     "os-release": ("envlock.runtime.facts._find_problem", lambda value: None),
     "numpy config": ("envlock.runtime.facts._find_problem", lambda value: None),

@@ -19,8 +19,8 @@ def test_a_command_keeps_what_another_has_written_meanwhile() -> None:
 
 
 def test_the_commands_that_change_a_lockfile_are_among_them() -> None:
-    wanted = {"capture", "capture --only", "capture --add-machine", "hash", "ignore", "canary --update"}
-    assert WRITERS.keys() >= wanted | {"build --output", "build --pin", "build --archive"}
+    wanted = {"capture", "capture --only", "capture --add-machine", "hash", "ignore", "capture --canary"}
+    assert WRITERS.keys() >= wanted | {"build --output", "build --pin", "build"}
 
 
 @exhaustive

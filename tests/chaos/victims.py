@@ -24,35 +24,33 @@ import envlock as facade
 from envlock.__main__ import main as envlock
 from envlock.cli import build as build_command
 from envlock.containers import image_build as make
+from envlock.containers import known_images
+from envlock.containers.engines.engine import Built
 from envlock.containers.plan import BuildPlan
 from envlock.divergence import trace_recording
 from envlock.guest import launch
 from envlock.guest.observer import SEEN
 from envlock.lock.document import validate
 from envlock.numerics import results
-from envlock.numerics.invariance import InvarianceEvidence, ModeBits, judge_invariance
 from envlock.packages import overlay
 from envlock.packages.indexes import online
 from envlock.packages.indexes.online import Online
 from envlock.packages.indexes.page import IndexFile
 from envlock.packages.local_wheels import into_cache
-from envlock.packages.overlay import install_overlay
+from envlock.packages.overlay import Wanted, install_overlay
 from envlock.runtime.data_contents import render_note
 from envlock.runtime.data_files import Survey
 from envlock.web.client import Client
 from envlock.workflows import (
     bisect,
     build,
-    data_capture,
-    image_archive,
+    content_notes,
     observed_run,
     pin,
-    recorded_run,
     supply,
     verify_further,
 )
 from tests.chaos import readers
-from tests.containers import test_archive
 from tests.containers.plans import lock as planned_lock
 from tests.containers.plans import planned, wheelhouse
 from tests.divergence.reports import report as divergence
@@ -219,7 +217,7 @@ def _ranked(run: Callable[[], object]) -> Callable[[], object]:
     return ranked
 
 
-REPORT = _ranked(command("fleet", "report", "-q", "--to", "reports"))
+REPORT = _ranked(command("fleet", "report", "--to", "reports"))
 
 
 # --- wheels
@@ -266,11 +264,6 @@ def plan() -> BuildPlan:
     return planned("wheels")
 
 
-def _of_image(lock: dict[str, Any]) -> dict[str, Any]:
-    """Return a lock whose recorded image is the one that `_save` gives."""
-    return {**lock, "image": {**lock["image"], "id": test_archive.IMAGE}}
-
-
 def _context(folder: Path) -> None:
     plan()
     (folder / "envlock.lock").write_bytes(LOCK)
@@ -279,7 +272,7 @@ def _context(folder: Path) -> None:
     wheelhouse(folder / "wheelhouse")
 
 
-BUILT = encode(_of_image(planned_lock()))
+BUILT = encode(planned_lock())
 
 
 def _pinned(source: str, *_: object, **__: object) -> pin.Pin:
@@ -296,7 +289,6 @@ def _supplied(lock: Any, *_: object, **__: object) -> supply.Supplied:
 def _built(folder: Path) -> None:
     _context(folder)
     (folder / "envlock.lock").write_bytes(BUILT)
-    (folder / "image.tar").write_bytes(b"old")
 
 
 def _image(source: str, *_: object, **__: object) -> build.BuiltImage:
@@ -309,9 +301,7 @@ def _image(source: str, *_: object, **__: object) -> build.BuiltImage:
     return build.BuiltImage("x:1", None, validate(json.loads(BUILT) | {"created_by": "envlock 0.0.9"}, source), ())
 
 
-def _save(image: str, file: Path) -> None:
-    test_archive.by_old_docker(file.parent).rename(file)
-
+IMAGE = Built(f"sha256:{'1' * 64}", (), "docker", "28.0", {}, 1.0)
 
 # --- runs
 
@@ -330,9 +320,6 @@ def _drawing(folder: Path) -> Iterator[object]:
 
 def _are_whole_results(folder: Path) -> bool:
     return len(results.read(folder).finished) == 2
-
-
-BATCHES = InvarianceEvidence({}, None, (ModeBits("graph", {1: "a", 2: "a"}, {}, {}),))
 
 
 def _overlaid(words: Sequence[str], *_: object, **__: object) -> launch.Ended:
@@ -389,7 +376,7 @@ def _model() -> bytes:
 
 
 VICTIMS: dict[str, Victim] = {
-    "capture": Victim(holding(envlock__lock=LOCK), CAPTURE, ("envlock.lock",), ("cli/capture.py:_write",)),
+    "capture": Victim(holding(envlock__lock=LOCK), CAPTURE, ("envlock.lock",), ("cli/capture.py:_save",)),
     "capture --add-machine": Victim(
         _known,
         command("capture", "-q", "--add-machine"),
@@ -400,18 +387,18 @@ VICTIMS: dict[str, Victim] = {
     "hash": Victim(
         _known, command("hash", "--offline", "-q"), ("envlock.lock",), ("cli/hash.py:hash",), _after(_same, CAPTURE)
     ),
-    "canary --update": Victim(
+    "capture --canary": Victim(
         _known,
-        command("canary", "--update", "-q"),
+        command("capture", "--canary", "-q", "--without-tensorflow"),
         ("envlock.lock",),
-        ("cli/canary.py:_update",),
+        ("cli/capture.py:_save",),
         _both(_after(_same, CAPTURE), replaced((launch, "ask", _said))),
     ),
     "verify": Victim(
         _proven,
         command("verify", "-q"),
         (f"../{PROOFS}",),
-        ("workflows/verify_further.py:prove_machine",),
+        ("workflows/verify_further.py:prove_machine", "workflows/verify_further.py:_prove_without_loaded"),
         _both(_after(_computed, CAPTURE), replaced((verify_further, "compare_with_lock", _matching))),
         is_whole=lambda path: True,  # each proof is a file of its own
     ),
@@ -421,20 +408,6 @@ VICTIMS: dict[str, Victim] = {
         ("envlock.lock",),
         ("workflows/held_packages.py:add_observed",),
         _both(_after(_entered, CAPTURE), replaced((observed_run, "run_child", _seen))),
-    ),
-    "run --record": Victim(
-        _known,
-        command("run", "-q", "--unverified", "--record", "run.json", "true"),
-        ("run.json",),
-        ("workflows/recorded_run.py:run_recorded",),
-        _both(
-            _after(_same, CAPTURE),
-            replaced(
-                (recorded_run, "run_child", lambda prepared, environ: 0),
-                (recorded_run, "_capture", lambda document, python, prepared: validate(document, "x")),
-            ),
-        ),
-        is_whole=lambda path: not path.exists() or "record_version" in json.loads(path.read_bytes()),
     ),
     "lint --write-baseline": Victim(
         holding(
@@ -449,13 +422,13 @@ VICTIMS: dict[str, Victim] = {
     ),
     "ignore": Victim(
         holding(envlock__lock=LOCK, pyproject__toml=PYPROJECT),
-        command("ignore", "-q", "cpu.quota", "--reason", "it may differ"),
+        command("ignore", "cpu.quota", "--reason", "it may differ"),
         ("envlock.lock", "pyproject.toml"),
         ("cli/ignore.py:ignore", "workflows/settings_changes.py:_write"),
     ),
     "init": Victim(
         holding(pyproject__toml=b'[project]\nname = "mine"\n'),
-        command("init", "-q"),
+        command("init"),
         ("pyproject.toml",),
         ("workflows/settings_changes.py:_write",),
     ),
@@ -469,7 +442,7 @@ VICTIMS: dict[str, Victim] = {
         holding(envlock__lock=encode(lock_document(PROVEN)), pylock__toml=b"# old\n"),
         command("export", "--format", "pylock", "-o", "pylock.toml", "-q"),
         ("pylock.toml",),
-        ("cli/export.py:export",),
+        ("cli/export.py:_write",),
     ),
     "vendor": Victim(
         _wheels,
@@ -521,12 +494,12 @@ VICTIMS: dict[str, Victim] = {
         ("cli/build.py:_pin",),
         replaced((build_command, "pin", _pinned)),
     ),
-    "build --archive": Victim(
+    "build": Victim(
         _built,
-        command("build", "-q", "--archive", "image.tar"),
-        ("envlock.lock", "image.tar"),
-        ("cli/build.py:_build", "containers/payload.py:write_context", "workflows/image_archive.py:write_archive"),
-        replaced((facade, "build", _image), (image_archive, "find", lambda name: SimpleNamespace(save=_save))),
+        command("build", "-q"),
+        ("envlock.lock",),
+        ("cli/build.py:_build", "containers/payload.py:write_context"),
+        replaced((facade, "build", _image)),
     ),
     "stamp": Victim(
         holding(envlock__lock=LOCK, model__keras=_model()),
@@ -572,31 +545,34 @@ VICTIMS: dict[str, Victim] = {
         ("state/digests.json",),
         ("workflows/bisect.py:compute",),
         replaced(
-            (bisect.Bench, "run", lambda *_: "a"), (bisect, "capture", lambda **_: validate(json.loads(LOCK), "x"))
+            (bisect.Bench, "run", lambda *_, **__: "a"),
+            (bisect, "capture", lambda **_: validate(json.loads(LOCK), "x")),
         ),
         is_whole=lambda path: path.read_bytes()[-2:] == b"\n}",  # it grows with each run
     ),
     "the note on a project's data": Victim(
         _uncached,
-        lambda: data_capture.write_note("data", Survey([]), "sha256:00"),
+        lambda: content_notes.write_note("data", Survey([]), "sha256:00", 0),
         (f"../{NOTES}",),
-        ("workflows/data_capture.py:write_note",),
+        ("workflows/content_notes.py:write_note",),
         is_whole=lambda notes: all(note.read_bytes() == NOTE for note in notes.iterdir() if len(note.name) == 64),
+    ),
+    "the note on a built image": Victim(
+        _uncached,
+        lambda: known_images.remember(IMAGE, "0" * 64, os.environ),
+        (f"../cache/envlock/{known_images.PART}",),
+        ("containers/known_images.py:remember",),
+        is_whole=lambda notes: all(
+            note.read_text() == IMAGE.image_id for note in notes.iterdir() if not note.name.startswith(".")
+        ),
     ),
     "an overlay": Victim(
         holding(overlays___note=b""),
-        lambda: install_overlay("aa", "1.0", Path("overlays"), None),
-        ("overlays/aa-1.0",),
+        lambda: install_overlay(Wanted("aa", "1.0"), Path("overlays"), None),
+        ("overlays/aa-1.0-key",),
         ("packages/overlay.py:install_overlay",),
-        replaced((overlay, "launch", SimpleNamespace(ask=_overlaid))),
+        replaced((overlay, "launch", SimpleNamespace(ask=_overlaid)), (overlay, "_make_key", lambda *_: "key")),
         is_whole=lambda folder: (folder / "a.py").read_bytes() == b"1",
-    ),
-    "invariance --html": Victim(
-        holding(page__html=b"old"),
-        command("invariance", "train.py:build", "--html", "page.html", "-q"),
-        ("page.html",),
-        ("cli/invariance.py:invariance",),
-        replaced((facade, "invariance", lambda *_, **__: judge_invariance(BATCHES, (), "train.py:build"))),
     ),
     "envlock.save": Victim(
         holding(envlock__lock=LOCK),

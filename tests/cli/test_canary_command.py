@@ -13,6 +13,7 @@ import pytest
 from envlock.lock.document import load, save
 from envlock.numerics.canary.canary_run import Settings
 from envlock.reports import FORMATS
+from envlock.runtime.errors import EnvironmentMismatch
 from envlock.workflows.canary import canary, update_canary
 from tests.conftest import Command
 from tests.numerics.canaries import COUNT, result, section
@@ -89,10 +90,9 @@ def test_without_a_lock_it_is_shown(envlock: Command, python: str) -> None:
 
 def test_the_same_bits(envlock: Command, python: str, locked: Path) -> None:
     assert read(locked)["numerics"] == section()
-    for options in ([], ["--require"]):
-        done = envlock("canary", *options, "--python", python)
-        assert (done.returncode, done.stderr) == (0, COMPUTING)
-        assert done.stdout == (f"matches under policy strict\nnumerics: all {COUNT} results have the locked bits\n")
+    done = envlock("canary", "--python", python)
+    assert (done.returncode, done.stderr) == (0, COMPUTING)
+    assert done.stdout == (f"matches under policy strict\nnumerics: all {COUNT} results have the locked bits\n")
 
 
 def test_other_bits_are_exit_1_with_the_operations_and_the_cause(envlock: Command, python: str, locked: Path) -> None:
@@ -164,7 +164,7 @@ def test_other_conditions_are_exit_4(envlock: Command, python: str, locked: Path
         "cannot decide under policy strict: 5 parts of the canary could not be compared",
         "  ? numerics.bf16: not comparable: 2 vs 8 threads",
     ]
-    again = "      fix: Compute the canary again on the locked machine: `envlock canary --update`."
+    again = "      fix: Compute the canary again on the locked machine: `envlock capture --canary`."
     assert again in report.to_text().splitlines()
     assert canary(locked, python=Path(python), pinned=Settings(determinism=None)).exit_code == 4
 
@@ -177,7 +177,7 @@ def test_a_canary_is_computed_as_the_locked_one_was(envlock: Command, python: st
     assert read(locked)["numerics"]["groups"]["xla"]["conditions"]["intra_op_threads"] == "environment"
     assert envlock("canary", "--python", python).returncode == 0
     assert envlock("verify", "--numerics", "--python", python).returncode == 0
-    assert envlock("canary", "--update", "--python", python, "-q").returncode == 0  # pinned again
+    assert envlock("capture", "--canary", "--python", python, "-q").returncode == 0  # pinned again
     assert read(locked)["numerics"] == section()
 
 
@@ -209,33 +209,18 @@ def test_another_version_with_the_same_bits_says_so(envlock: Command, python: st
 @pytest.mark.slow
 def test_a_lock_without_a_canary(envlock: Command, python: str) -> None:
     assert envlock("capture", "-q", "--python", python).returncode == 0
-    message = "error: envlock.lock has no canary\nhint: run `envlock canary --update` to add one\n"
-    for args in (["verify", "--numerics"], ["canary", "--require"]):
-        done = envlock(*args, "--python", python)
-        assert (done.returncode, done.stdout, done.stderr) == (4, "", message)
+    message = "error: envlock.lock has no canary\nhint: run `envlock capture --canary` to add one\n"
+    done = envlock("verify", "--numerics", "--python", python)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", message)
     assert envlock("canary", "--python", python).stdout.startswith("TensorFlow 2.21.0, NumPy")
-    done = envlock("canary", "--update", "--python", python)
-    assert (done.returncode, done.stdout, done.stderr) == (
-        0,
-        "",
-        f"{COMPUTING}wrote envlock.lock: a canary of {COUNT} results\n",
-    )
-    assert envlock("canary", "--require", "--python", python).returncode == 0
-
-
-def test_update_through_a_pipe(envlock: Command, python: str, locked: Path) -> None:
-    before = locked.read_bytes()
-    done = envlock("canary", "-", "--update", "--python", python, stdin=before)
-    assert (done.returncode, done.stdout.encode()) == (0, before)
 
 
 def test_update_refuses_another_environment(envlock: Command, python: str, locked: Path) -> None:
     document = read(locked)
     document["facts"]["packages"]["mine"] = {"version": "1.0"}
     locked.write_text(json.dumps(document), encoding="utf-8")
-    done = envlock("canary", "--update", "--python", python)
-    assert (done.returncode, read(locked)) == (1, document)
-    assert done.stderr.endswith("\nhint: run `envlock capture` to lock this environment; nothing was written\n")
+    with pytest.raises(EnvironmentMismatch, match="mine"):
+        update_canary(load(str(locked)), python=Path(python))
 
 
 @pytest.mark.slow
@@ -284,10 +269,7 @@ def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
     ("args", "code", "message"),
     [
         (["-f", "yaml"], 2, f"error: unknown format `yaml`\nhint: choose from: {', '.join(FORMATS)}\n"),
-        (["--update", "--require"], 2, "error: `--update` and `--require` exclude each other\nhint: use one of them\n"),
         (["none.lock"], 3, "error: lockfile not found: none.lock\n"),
-        (["--update"], 3, "error: no envlock.lock in "),
-        (["--require"], 3, "error: no envlock.lock in "),
         (["--python", "/none"], 2, "error: cannot run /none: No such file or directory\n"),
         ([], 4, "error: the canary cannot be computed: ModuleNotFoundError: No module named '"),
     ],

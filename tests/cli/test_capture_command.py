@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.runtime.short_report import ACCEPT
+from envlock.runtime.short_report import ACCEPT, INSTALL
 from tests.conftest import Command
 from tests.machines import distribution
 
@@ -75,7 +75,7 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
         "  x packages.other: locked absent, live 2.0\n"
         "      why: An additional or missing package can replace a kernel, a backend or a plug-in.\n"
         "      fix: Uninstall it.\n"
-        f"{ACCEPT}\n"
+        f"{INSTALL}{ACCEPT}\n"
     )
     assert (tmp_path / "x.lock").read_bytes() == before
 
@@ -87,7 +87,7 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
         (["-o", "x.lock"], "", 3, f"error: lockfile x.lock is not valid: it is empty\nhint: {RESTORE}\n"),
         (["-o", "x.lock", "-q"], "", 3, f"error: lockfile x.lock is not valid: it is empty\nhint: {RESTORE}\n"),
         (["-o", "/"], None, 3, "error: cannot read lockfile /: it is a folder\nhint: name the lockfile itself\n"),
-        (["--hashes"], None, 2, "error: `--check` and `--hashes` exclude each other\nhint: remove `--hashes`\n"),
+        (["--only", "cpu"], None, 2, "error: `--check` and `--only` exclude each other\nhint: remove `--only`\n"),
         (
             ["-o", "-"],
             None,
@@ -182,7 +182,10 @@ def test_one_change_is_accepted_and_the_rest_is_kept(envlock: Command) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--only", "cpu.flag"], "no fact fits `cpu.flag`\nhint: run `envlock diff envlock.lock live` for the paths"),
+        (
+            ["--only", "cpu.flag"],
+            "no fact matches `cpu.flag`\nhint: run `envlock diff envlock.lock live` for the paths",
+        ),
         (
             ["--only", "cpu.flags", "-o", "new.lock"],
             "`--only` needs a valid lockfile to renew\nhint: run `envlock capture` without it first",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -67,6 +68,26 @@ def test_a_rule_that_names_it_makes_it_decide(project: Path, envlock: Command, p
     (project / "data/a.csv").write_bytes(b"1,3\n")
     assert [envlock("verify").returncode, python("-c", ASSERT).returncode] == [0, 0]
     assert python("-c", ASSERT, environ={"ENVLOCK_MODE": "deep"}).returncode == 1
+
+
+def test_a_verdict_on_names_and_sizes_says_so(project: Path, envlock: Command, python: Command) -> None:
+    """A `.dvc` file beside the data that describes other data of the same size: what `git pull` alone leaves."""
+    (project / "pyproject.toml").write_text(NAMED)
+    (project / "labels.csv.dvc").write_text(
+        "outs:\n- md5: 9dd4e461268c8034f5c8564e155c67a6\n  size: 2\n  hash: md5\n  path: labels.csv\n"
+    )
+    assert envlock("capture", "--quiet").returncode == 0
+    locked = json.loads((project / "envlock.lock").read_bytes())["data"]["labels.csv"]
+    content = hashlib.sha256(b"\0" + hashlib.sha256(b"x\n").hexdigest().encode() + b"\n").hexdigest()
+    assert locked["content"] == f"sha256:{content}", "the digest of what is there, not of what should be"
+    (project / "labels.csv").write_bytes(b"y\n")
+    rest = ", with 1 override, with data by names and sizes only"
+    said = "data at labels.csv: as locked by names and sizes; contents were not compared"
+    verified = envlock("verify")
+    assert (verified.returncode, verified.stdout.splitlines()[0]) == (0, f"matches under policy strict{rest}")
+    assert f"  ! {said}" in verified.stdout
+    asserted = python("-c", ASSERT)
+    assert (asserted.returncode, f"envlock: warning: {said}\n" in asserted.stderr) == (0, True)
 
 
 def test_settings_that_are_not_captured_are_found(project: Path, envlock: Command) -> None:

@@ -258,7 +258,7 @@ def test_an_environment_without_tensorflow_is_locked_only_if_asked_for(envlock: 
     done = envlock("capture", environ=ASK_FOR_IT)
     first, hint = done.stderr.splitlines()
     assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
-    assert first.startswith(f"error: no TensorFlow in {sys.executable}; looked in /")
+    assert first.startswith(f"error: no TensorFlow, JAX or PyTorch in {sys.executable}; looked in /")
     assert first.endswith("/site-packages") or ", /" in first
     assert hint == (
         "hint: activate the environment that has it or name it with `--python`, or add `--without-tensorflow`"

@@ -295,7 +295,7 @@ def test_entry_points_of_others_are_not_read_at_the_start(envlock: Command, tmp_
     (info / "METADATA").write_bytes(b"Name: thing\nVersion: 1.0\n")
     (info / "entry_points.txt").write_bytes(b"[pydantic]\n\xff = thing:plugin\n")
     environ = {**_plain(), "PYTHONPATH": str(tmp_path / "site"), "PYTHONSAFEPATH": "1"}
-    argv = [*envlock.argv, "policy", "-"]
+    argv = [*envlock.argv, "explain", "--lock", "-"]
     done = subprocess.run(
         argv, env=environ, cwd=tmp_path, input=encode(document()), capture_output=True, timeout=60, check=False
     )

@@ -90,4 +90,4 @@ def test_what_is_neither_a_fact_nor_a_code(name: str, hint: str, envlock: Comman
 
 def test_a_misspelt_fact_is_no_code(envlock: Command) -> None:
     done = envlock("explain", "pakages")
-    assert done.stderr.startswith("error: no fact fits `pakages`\nhint: did you mean `packages")
+    assert done.stderr.startswith("error: no fact matches `pakages`\nhint: did you mean `packages")

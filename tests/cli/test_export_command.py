@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
-from envlock.cli.options import report_left_out
+from envlock.cli.options import refuse_left_out
 from envlock.forms import FORMS
 from envlock.packages.export_formats import FORMATS
 from tests.conftest import Command
-from tests.containers.stocked import demo_wheel
 from tests.locks import document, encode
 from tests.packages.identified import doubt, lock_document, proof, wheel
 
@@ -38,7 +37,7 @@ def lock(tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("lock")
 def test_stdout_holds_the_file_and_stderr_the_talk(envlock: Command, tmp_path: Path) -> None:
     first, second = envlock("export", "--format", "pylock"), envlock("export", "--format", "pylock", "-o", "-", "-q")
-    assert (first.returncode, first.stderr, second.stderr) == (0, f"warning:{LEFT_OUT}", "")
+    assert (first.returncode, first.stderr, second.stderr) == (1, f"error:{LEFT_OUT}", f"error:{LEFT_OUT}")
     assert first.stdout == second.stdout
     assert [package["name"] for package in tomllib.loads(first.stdout)["packages"]] == ["aa"]
     assert [file.name for file in tmp_path.iterdir()] == ["envlock.lock"]
@@ -48,35 +47,29 @@ def test_stdout_holds_the_file_and_stderr_the_talk(envlock: Command, tmp_path: P
 @pytest.mark.usefixtures("lock")
 def test_a_file_is_the_same_as_stdout(to: str, name: str, envlock: Command, tmp_path: Path) -> None:
     written = envlock("export", "--format", to, "-o", name)
-    assert (written.returncode, written.stdout, written.stderr) == (0, "", f"warning:{LEFT_OUT}wrote {name}\n")
+    assert (written.returncode, written.stdout, written.stderr) == (1, "", f"wrote {name}\nerror:{LEFT_OUT}")
     assert (tmp_path / name).read_text(encoding="utf-8") == envlock("export", "--format", to).stdout
 
 
-@pytest.mark.usefixtures("lock")
-def test_all_or_nothing_where_that_was_asked_for(envlock: Command, tmp_path: Path) -> None:
-    done = envlock("export", "--format", "pylock", "-o", "pylock.toml", "--require-all", "-q")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error:{LEFT_OUT}")
-    assert not (tmp_path / "pylock.toml").exists()
-
-
 def test_many_packages_have_their_thousands_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    report_left_out(range(1000), "exported", required=False, quiet=False)
-    assert capsys.readouterr().err.startswith("warning: 1,000 packages not exported:\n  0\n")
+    with pytest.raises(typer.Exit):
+        refuse_left_out(range(1000), "exported")
+    assert capsys.readouterr().err.startswith("error: 1,000 packages not exported:\n  0\n")
 
 
 def test_all_that_is_there_is_all(envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "envlock.lock").write_bytes(encode(lock_document({"aa": proof("1.0", wheel(AA))})))
-    done = envlock("export", "--format", "requirements", "--require-all")
+    done = envlock("export", "--format", "requirements")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_no_policy_compares_is_listed_in_the_file_alone(envlock: Command, tmp_path: Path) -> None:
     lock = lock_document({"pip": doubt("24.0", "it is the distribution's own build")})
     (tmp_path / "envlock.lock").write_bytes(encode(lock))
-    done = envlock("export", "--format", "requirements", "--require-all")
+    done = envlock("export", "--format", "requirements")
     assert (done.returncode, done.stderr) == (0, "")
     assert "# Left out because no policy compares them, 1 of 1:\n#   pip 24.0: it is" in done.stdout
-    done = envlock("vendor", "--require-all", environ={"XDG_CACHE_HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
+    done = envlock("vendor", environ={"XDG_CACHE_HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
     assert (done.returncode, done.stderr) == (0, "wheelhouse: 0 wheels\n")
 
 
@@ -152,7 +145,8 @@ def test_a_lock_that_proves_nothing_is_refused(command: list[str], envlock: Comm
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "error: lockfile envlock.lock does not name the wheels of its packages\nhint: run `envlock hash` to add them\n",
+        "error: lockfile envlock.lock does not name the wheels of its packages\nhint: run `envlock hash` where they are "
+        "installed; `envlock sync` and `envlock export --format requirements --no-hashes` need no hashes\n",
     )
 
 
@@ -173,22 +167,30 @@ def test_a_hostile_lock_breaks_out_of_no_comment(envlock: Command, tmp_path: Pat
     (tmp_path / "envlock.lock").write_bytes(encode(lock_document({"mine": doubt("0.1", reason)})))
     for to in ("requirements", "pylock"):
         done = envlock("export", "--format", to)
-        assert done.returncode == 0
+        assert done.returncode == 1
         assert (done.stdout + done.stderr).replace("\n", "").isprintable()
         assert [line for line in done.stdout.splitlines() if line.startswith(("evil", "\x85"))] == []
 
 
-def test_a_bill_of_materials_has_the_licences_of_a_wheelhouse(envlock: Command, tmp_path: Path) -> None:
-    house = tmp_path / "wheels"
-    made = demo_wheel(house, "aa", "1.0")
-    lock = lock_document({"aa": proof("1.0", wheel(made.name, made.read_bytes()))})
-    (tmp_path / "envlock.lock").write_bytes(encode(lock))
-    done = envlock("export", "--format", "cyclonedx", "-o", "sbom.json", "--wheelhouse", "wheels")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote sbom.json\n")
-    (package,) = [each for each in json.loads((tmp_path / "sbom.json").read_bytes())["components"] if "hashes" in each]
-    assert package["licenses"] == [{"license": {"name": "MIT License", "acknowledgement": "declared"}}]
+def test_a_bill_of_materials_reads_no_wheelhouse(envlock: Command, tmp_path: Path) -> None:
+    (tmp_path / "envlock.lock").write_bytes(encode(lock_document({"aa": proof("1.0", wheel(AA))})))
     done = envlock("export", "--format", "slsa", "--wheelhouse", "wheels")
     assert (done.returncode, done.stderr) == (
         2,
         "error: `--format slsa` reads no wheelhouse\nhint: leave out `--wheelhouse`\n",
     )
+
+
+def test_versions_are_exported_without_any_proof(envlock: Command, tmp_path: Path) -> None:
+    origin = {"url": "file:", "editable": True}
+    packages = {"aa": {"version": "1.0"}, "bb": {"version": "2.0", "origin": origin}}
+    lock = document(unavailable={}, facts={**document()["facts"], "packages": packages})
+    (tmp_path / "envlock.lock").write_bytes(encode(lock))
+    done = envlock("export", "--format", "requirements", "--no-hashes")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: 1 package not exported:\n  bb 2.0: it was installed from a folder or a file")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if not line.startswith("#")] == ["aa==1.0"]
+    assert lines[0] == "# Written by `envlock export --no-hashes`: the packages of an environment without proofs."
+    done = envlock("export", "--format", "pylock", "--no-hashes")
+    assert (done.returncode, done.stdout) == (2, "")

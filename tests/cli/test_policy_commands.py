@@ -1,4 +1,4 @@
-"""`envlock explain`, `policy` and `ignore`, and what a project cannot weaken."""
+"""`envlock explain` and `ignore`, and what a project cannot weaken."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def test_a_node_explains_all_below_it_without_a_lock(envlock: Command) -> None:
 def test_a_path_that_no_fact_can_have(command: str, envlock: Command) -> None:
     words = ["--reason", "x"] if command == "ignore" else []
     done = envlock(command, "packges.pip.**", *words)
-    message = "error: no fact fits `packges.pip.**`\nhint: did you mean `packages.pip.**`?\n"
+    message = "error: no fact matches `packges.pip.**`\nhint: did you mean `packages.pip.**`?\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 def test_what_may_differ_is_listed_with_its_reason(envlock: Command) -> None:
     assert envlock("capture", "-q").returncode == 0
-    text = envlock("policy").stdout
+    text = envlock("explain").stdout
     assert "  ignore: packages.*.installer\n      why: The program that unpacked a wheel" in text
-    groups = json.loads(envlock("policy", "-p", "functional", "--format", "json").stdout)
+    groups = json.loads(envlock("explain", "-p", "functional", "--format", "json").stdout)
     assert {each["rule"] for each in groups} >= {"ignore", "same_minor"}
     assert sum(len(each["paths"]) for each in groups) > sum(
-        len(each["paths"]) for each in json.loads(envlock("policy", "--format", "json").stdout)
+        len(each["paths"]) for each in json.loads(envlock("explain", "--format", "json").stdout)
     )
 
 
@@ -87,7 +87,7 @@ def test_ignore_keeps_line_ends_and_tables_out_of_order(envlock: Command, tmp_pa
     )
     settings.write_bytes(text.encode())
     for number, path in enumerate(("cpu.quota", "cpu.model_name"), 1):
-        assert envlock("ignore", path, "--reason", "x", "-q").returncode == 0
+        assert envlock("ignore", path, "--reason", "x").returncode == 0
         written = settings.read_bytes().decode()
         assert "\n" not in written.replace("\r\n", "")
         assert [line for line in text.split("\r\n") if line not in written.split("\r\n")] == []
@@ -106,13 +106,13 @@ def test_a_reason_that_cannot_be_kept_is_refused(envlock: Command, tmp_path: Pat
 
 
 def test_ignore_without_a_lock_or_a_project_begins_one(envlock: Command, tmp_path: Path) -> None:
-    assert envlock("ignore", "cpu.quota", "--reason", "a quota", "-q").returncode == 0
+    assert envlock("ignore", "cpu.quota", "--reason", "a quota").returncode == 0
     assert (tmp_path / "pyproject.toml").read_text(encoding="utf-8").endswith('"cpu.quota" = "ignore" # a quota\n')
     assert not (tmp_path / "envlock.lock").exists()
 
 
 def test_the_locks_own_rules_cannot_weaken_what_is_asked_for(envlock: Command, tmp_path: Path) -> None:
-    assert envlock("ignore", PATH, "--reason", "x", "-q").returncode == 0
+    assert envlock("ignore", PATH, "--reason", "x").returncode == 0
     assert envlock("capture", "-q").returncode == 0
     forbidden = {**DETERMINISTIC, "ENVLOCK_NO_OVERRIDES": "1"}
     assert envlock("verify", environ=DETERMINISTIC).returncode == 0
@@ -129,7 +129,7 @@ def test_a_mistyped_pattern_in_the_settings_is_an_error(envlock: Command, tmp_pa
     done = envlock("capture")
     assert (done.returncode, done.stderr) == (
         2,
-        f"error: [tool.envlock] in {tmp_path}/pyproject.toml: no fact fits `packges.pip.**`\n"
+        f"error: [tool.envlock] in {tmp_path}/pyproject.toml: no fact matches `packges.pip.**`\n"
         "hint: did you mean `packages.pip.**`?\n",
     )
 

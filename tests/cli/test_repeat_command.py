@@ -396,7 +396,7 @@ def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:
 
 @pytest.mark.slow
 def test_pictures(repeat: Repeat) -> None:
-    pictures = ("--html", "m.html", "--png", "m.png", "--svg", "m.svg", "--csv", "m.csv", "--date", "today")
+    pictures = ("--html", "m.html", "--png", "m.png")
     done = repeat("mine.py:apart", "-n", "3", "--seed", "4", *pictures)
     assert (done.returncode, done.stderr) == (1, "")
     page = (repeat.folder / "m.html").read_text(encoding="utf-8")
@@ -406,12 +406,9 @@ def test_pictures(repeat: Repeat) -> None:
         "<th>command</th><td>envlock repeat mine.py:apart --runs 3 --seed 4</td>",
         "<th>seed</th><td>4</td>",
         "<th>lockfile</th><td>none</td>",
-        "<th>date</th><td>today</td>",
     ):
         assert row in page
     assert "<th>processor</th>" in page
-    assert (repeat.folder / "m.svg").read_text().count("<text ") > 40
-    assert len((repeat.folder / "m.csv").read_text().splitlines()) == 1 + 4 * 3
     assert (repeat.folder / "m.png").read_bytes()[:4] == b"\x89PNG"
 
 

@@ -153,7 +153,10 @@ def test_a_nearer_project_without_settings_does_not_hide_them(tmp_path: Path) ->
     assert load(tmp_path / "a").policy == "same-arch"
 
 
-RULES = "choose from: exact, exact_where_locked, same_minor, at_least, superset, within_3_percent, proven, ignore"
+RULES = (
+    "choose from: exact, exact_where_asked, exact_where_locked, exact_or_unset, same_minor, at_least, superset, "
+    "within_3_percent, proven, ignore"
+)
 
 
 @pytest.mark.parametrize(
@@ -212,4 +215,4 @@ def test_a_project_file_that_cannot_be_read(envlock: Command, tmp_path: Path) ->
 def test_a_pattern_of_thousands_of_characters_is_refused_in_short() -> None:
     with pytest.raises(UsageError) as caught:
         check_pattern(f"gpu.devices.{'9' * 5000}.name")
-    assert caught.value.message == f"no fact fits `gpu.devices.{'9' * 288}...`"
+    assert caught.value.message == f"no fact matches `gpu.devices.{'9' * 288}...`"

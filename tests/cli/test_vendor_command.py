@@ -56,25 +56,16 @@ def test_it_fetches_what_is_proven_and_says_what_is_not(
         second = envlock("vendor", environ=environ)
         other = envlock("vendor", "-o", "deep/other", environ=environ)
         silent = envlock("vendor", "-q", "-o", "third", environ=environ)
-    left_out = "warning: 1 package not vendored:\n  mine 0.1: it is an editable install\\xa0oops\n"
-    assert (first.returncode, first.stdout) == (0, "")
+    left_out = "error: 1 package not vendored:\n  mine 0.1: it is an editable install\\xa0oops\n"
+    assert (first.returncode, first.stdout) == (1, "")
     lines = first.stderr.splitlines(keepends=True)
     assert sorted(lines[:2]) == [f"fetched {AA}\n", f"fetched {BB}\n"]
-    assert "".join(lines[2:]) == f"{left_out}wheelhouse: 2 wheels (2 fetched)\n"
-    assert (second.returncode, second.stderr) == (0, f"{left_out}wheelhouse: 2 wheels (2 already there)\n")
-    assert (other.returncode, other.stderr) == (0, f"{left_out}deep/other: 2 wheels (2 from the cache)\n")
-    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+    assert "".join(lines[2:]) == f"wheelhouse: 2 wheels (2 fetched)\n{left_out}"
+    assert (second.returncode, second.stderr) == (1, f"wheelhouse: 2 wheels (2 already there)\n{left_out}")
+    assert (other.returncode, other.stderr) == (1, f"deep/other: 2 wheels (2 from the cache)\n{left_out}")
+    assert (silent.returncode, silent.stdout, silent.stderr) == (1, "", left_out)
     assert _house(tmp_path) == CONTENT
     assert sorted(request.path for request in server.requests) == sorted(PATHS)
-
-
-def test_all_or_nothing_where_that_was_asked_for(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
-    with files(PATHS) as server:
-        _lock(tmp_path, server, mine=doubt("0.1", "it is an editable install"))
-        done = envlock("vendor", "--require-all", "-q", environ=environ)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: 1 package not vendored:\n  mine 0.1: it is an editable install\n"
-    assert (server.requests, (tmp_path / "wheelhouse").exists()) == ([], False)
 
 
 @pytest.mark.parametrize(
@@ -180,18 +171,15 @@ def test_an_index_that_is_named_is_asked_in_place_of_the_locks_address(
     assert _house(tmp_path) == CONTENT
 
 
-def test_prune_removes_other_wheels_and_nothing_else(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
+def test_wheels_of_other_locks_stay(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
     (tmp_path / "wheelhouse").mkdir()
     for name in ("zz-1.0-py3-none-any.whl", "notes.txt"):
         (tmp_path / "wheelhouse" / name).write_bytes(b"old")
     with files(PATHS) as server:
         _lock(tmp_path, server)
         kept = envlock("vendor", environ=environ)
-        pruned = envlock("vendor", "--prune", environ=environ)
-    also = "wheelhouse also holds 1 wheel of other locks; --prune removes them\n"
-    assert kept.stderr.endswith(also)
-    assert pruned.stderr == ("wheelhouse: 2 wheels (2 already there)\nremoving wheelhouse/zz-1.0-py3-none-any.whl\n")
-    assert sorted(_house(tmp_path)) == [AA, BB, "notes.txt"]
+    assert kept.stderr.endswith("wheelhouse also holds 1 wheel of other locks\n")
+    assert sorted(_house(tmp_path)) == [AA, BB, "notes.txt", "zz-1.0-py3-none-any.whl"]
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -233,7 +221,8 @@ def test_a_cache_that_cannot_be_made_is_wrong_use(envlock: Command, tmp_path: Pa
         moved = envlock("vendor", "-q", environ={**environ, "XDG_CACHE_HOME": str(tmp_path / "other")})
     assert (done.returncode, done.stderr) == (
         2,
-        f"error: cannot create {tmp_path}/cache/envlock: Not a directory\nhint: set XDG_CACHE_HOME to another folder\n",
+        f"error: cannot use {tmp_path}/cache/envlock as a cache: Not a directory\n"
+        "hint: set XDG_CACHE_HOME to a folder of your own\n",
     )
     assert (moved.returncode, _house(tmp_path)) == (0, CONTENT)
 

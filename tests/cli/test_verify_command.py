@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from envlock.runtime.short_report import ACCEPT
+from envlock.runtime.short_report import ACCEPT, INSTALL
 from envlock.runtime.variable_plan import locked_environ
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
@@ -238,7 +238,7 @@ def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lo
         "  x packages.mine: locked absent, live 1.0",
     ]
     warning = "warning: running anyway, although this is not the locked environment"
-    assert lines[4] == ACCEPT
+    assert lines[4] == INSTALL + ACCEPT
     assert lines[5:] == ([warning, f"set {OWN}"] if unverified else [])
 
 
@@ -255,9 +255,8 @@ ARGV = "import os, sys\nprint(sys.argv[1:], __name__, os.environ['PYTHONHASHSEED
         ["-m", "pkg.train"],
         ["--", "python", "train.py"],
         ["envlock.lock", "--", "python", "-m", "pkg.train"],
-        ["-p", "strict", "--lock", "envlock.lock", "-m", "pkg.train"],
         ["envlock.lock", "--policy=strict", "-qp", "strict", "--", "python", "train.py"],
-        ["-qpstrict", "--lock=envlock.lock", "--seed", "7", "train.py"],
+        ["-qpstrict", "--seed", "7", "train.py"],
     ],
 )
 def test_run_begins_the_command_at_its_first_word_or_after_two_dashes(
@@ -290,10 +289,6 @@ LEAVE = "hint: leave out `--`, or write it before the command: envlock run -- py
             ["gpu.lock", "python", "train.py"],
             "error: `gpu.lock` is a lockfile, not a command\n"
             "hint: write `--` after it: envlock run gpu.lock -- python train.py\n",
-        ),
-        (
-            ["--lock", "gpu.lock", "cpu.lock", "--", "python"],
-            "error: --lock and LOCK both name a lockfile\nhint: use one of them\n",
         ),
         (["no.py"], "error: command not found: no.py\nhint: check its spelling and PATH\n"),
         (

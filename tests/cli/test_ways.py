@@ -120,6 +120,21 @@ def forget_the_package(gate: Gate) -> None:
     gate.edit(facts=gate.without("h5py"))
 
 
+TOOLS = ("pluggy", "ruff")
+"""A dependency of development tools, and a tool: both rows of the policies let them be added."""
+
+
+def test_a_package_that_may_be_added_may_be_forgotten(gate: Gate) -> None:
+    for name in TOOLS:
+        distribution(gate.site, name, "2.0", {"INSTALLER": "pip\n"})
+        write(gate.site, {f"{name}/__init__.py": ""})
+    assert gate.codes() == [0, 0], "added, with the same lockfile"
+    assert gate.envlock("capture", "-q", environ=gate.environ).returncode == 0
+    for name in TOOLS:
+        gate.edit(facts=gate.without(name))
+    assert gate.codes() == [0, 0], "and forgotten"
+
+
 def forget_everything(gate: Gate) -> None:
     gate.edit(facts={}, unavailable={})
 

@@ -1,4 +1,4 @@
-"""Keras' other back ends: versions and settings are facts where Keras computes with them, and nothing is imported."""
+"""JAX and PyTorch: versions and settings are facts wherever they are installed, and nothing is imported."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import pytest
 
 from envlock.data.backends import load_backend_table
 from envlock.lock.creation import capture
-from envlock.runtime.collectors import keras_backends, take_snapshot
-from envlock.runtime.collectors.keras_backends import DISTRIBUTIONS
-from envlock.runtime.collectors.keras_settings import FACTS, collect
-from envlock.runtime.compare import LIBRARIES
+from envlock.runtime.collectors import frameworks, take_snapshot
+from envlock.runtime.compare import LIBRARIES, OWN_SECTIONS
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.tables import table
@@ -43,8 +41,8 @@ def host_of(tmp_path: Path, started_with: Any = None, *packages: str, **environ:
 
 
 def facts(host: Host, backend: str) -> Any:
-    found: Any = collect(host)
-    return found[backend]
+    collect = {"jax": frameworks.collect_jax, "torch": frameworks.collect_torch}
+    return collect[backend](host)
 
 
 def setting(tmp_path: Path, name: str, started_with: Any = None, **environ: str) -> Any:
@@ -53,10 +51,61 @@ def setting(tmp_path: Path, name: str, started_with: Any = None, **environ: str)
     return facts(host, backend)["settings"][name]
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "openvino"])
-def test_other_back_ends_have_no_facts(tmp_path: Path, backend: str) -> None:
-    found: Any = collect(host_of(tmp_path, None, "jax", "jaxlib", "torch", KERAS_BACKEND=backend))
-    assert sorted(found) == ["config", "legacy_version", "version"]
+@pytest.mark.parametrize("backend", [None, "tensorflow", "openvino", "jax", "torch"])
+def test_a_library_is_a_fact_whatever_computes_for_keras(tmp_path: Path, backend: str | None) -> None:
+    """TensorFlow loads the data and JAX computes: `JAX_ENABLE_X64=1` matched."""
+    environ = {"JAX_ENABLE_X64": "1"} if backend is None else {"JAX_ENABLE_X64": "1", "KERAS_BACKEND": backend}
+    host = host_of(tmp_path, None, "jax", "jaxlib", "torch", **environ)
+    assert facts(host, "jax")["settings"][X64] == "1"
+    assert facts(host, "torch")["version"] == "2.9.0+cu128"
+
+
+def test_what_is_not_installed_is_none(tmp_path: Path) -> None:
+    host = host_of(tmp_path, None, KERAS_BACKEND="openvino", JAX_ENABLE_X64="1")
+    assert (facts(host, "jax"), facts(host, "torch")) == (None, None)
+    assert take_snapshot(host).facts["jax"] is None
+
+
+def test_a_jax_without_jaxlib_says_so(tmp_path: Path) -> None:
+    assert facts(host_of(tmp_path, None, "jax"), "jax")["jaxlib"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "recorded"),
+    [
+        ("JAX_SOFTMAX_CUSTOM_JVP", "0", "0"),
+        ("JAX_OF_NEXT_YEAR", "a secret", "sha256:"),
+        ("JAX_LOG_COMPILES", "1", None),
+        ("JAX_COORDINATOR_ADDRESS", "10.0.0.1:1234", None),
+        ("JAX_PROCESS_ID", "3", None),
+        ("JAX_\N{LATIN SMALL LETTER E WITH ACUTE}", "1", None),
+        ("JAX_A-B", "1", None),
+        ("JAX_" + "A" * 125, "1", None),
+        ("TORCHINDUCTOR_FREEZING", "1", "1"),
+        ("OMP_DYNAMIC", "1", "1"),
+        ("MKL_DISABLE_FAST_MM", "1", "1"),
+        ("OMP_NUM_THREADS", "1", None),  # a fact of `environ`
+        ("TORCH_NCCL_BLOCKING_WAIT", "1", None),
+        ("OMP_PROC_BIND", "true", None),
+    ],
+)
+def test_a_variable_that_only_the_library_reads_is_a_fact_unless_it_is_harmless(
+    tmp_path: Path, name: str, value: str, recorded: str | None
+) -> None:
+    """Each release has new ones: `JAX_DISABLE_MOST_OPTIMIZATIONS=1` was in no table, and gives other bits."""
+    library = "jax" if name.startswith("JAX") else "torch"
+    host = host_of(tmp_path, None, "jax", "jaxlib", "torch", **{name: value})
+    found = facts(host, library)["settings"].get(name)
+    assert (found or "None").startswith(str(recorded))
+    assert name not in facts(host, "torch" if library == "jax" else "jax")["settings"]
+
+
+def test_a_variable_that_no_table_knows_counts_as_at_the_start_once_its_library_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace())
+    host = host_of(tmp_path, {"JAX_NEW": "1"}, "jax", "jaxlib")
+    assert facts(host, "jax")["settings"]["JAX_NEW"].code == "set-after-start"
 
 
 def test_what_is_locked_of_jax(tmp_path: Path) -> None:
@@ -66,14 +115,14 @@ def test_what_is_locked_of_jax(tmp_path: Path) -> None:
     assert found["settings"]["JAX_PLATFORMS"].startswith("sha256:")
     assert list(found["settings"]) == [row.name for row in load_backend_table().setting if row.backend == "jax"]
     assert sum(value is not None for value in found["settings"].values()) == 2
-    assert capture(live=take_snapshot(host)).facts.keras.jax.settings[X64] == "1"  # type: ignore[union-attr, index]
+    assert capture(live=take_snapshot(host)).facts.jax.settings[X64] == "1"  # type: ignore[union-attr, index]
 
 
 def test_keras_on_numpy_computes_with_jax_too(tmp_path: Path) -> None:
     """keras/src/backend/numpy/nn.py imports jax, and linalg.py SciPy."""
     host = host_of(tmp_path, None, "jax", "jaxlib", "scipy", KERAS_BACKEND="numpy", JAX_ENABLE_X64="1")
     assert facts(host, "jax")["settings"][X64] == "1"
-    assert capture(live=take_snapshot(host)).facts.keras.jax.settings[X64] == "1"  # type: ignore[union-attr, index]
+    assert capture(live=take_snapshot(host)).facts.jax.settings[X64] == "1"  # type: ignore[union-attr, index]
 
 
 @pytest.mark.parametrize(
@@ -204,9 +253,8 @@ def test_what_no_variable_sets_is_asked_of_pytorch(
 
 def test_the_lists_of_back_ends_agree_and_each_row_has_a_source() -> None:
     known = {name: library for name, library in LIBRARIES.items() if library is not None}
-    assert FACTS == keras_backends.LIBRARIES == known
-    assert set(DISTRIBUTIONS) == set(known)
-    assert set(table("backends")) == set(known.values())
+    assert {backend: name for name, backends in frameworks.NEEDED.items() for backend in backends} == known
+    assert set(table("backends")["settings"]) == set(table("backends")["others"]) == set(OWN_SECTIONS)
     rows = load_backend_table()
     assert [row.name for row in rows.setting if not row.source.startswith(("https://", *rows.evidence))] == []
     assert set(rows.evidence) <= {row.source for row in rows.setting}

@@ -179,6 +179,28 @@ def test_only_a_plain_version_is_googles_build(installed: Installation) -> None:
     assert find_google_release(installed.host(), package) is None
 
 
+def test_the_wheel_that_owns_a_file_knows_its_version(installed: Installation) -> None:
+    """As after an upgrade that was interrupted: the library is the wheel's, the header another version's."""
+    before = facts(installed)["cudnn"]
+    assert (before["version"], before["wheel_version"]) == ("9.3.0", "9.3.0.75")
+    header = installed.site / "nvidia/cudnn/include/cudnn_version.h"
+    header.write_text("#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 8\n#define CUDNN_PATCHLEVEL 0\n")
+    after = facts(installed)["cudnn"]
+    assert (after["version"], after["wheel_version"]) == ("9.3.0", "9.3.0.75")
+
+
+def test_a_library_with_numbers_of_its_own_has_them_from_its_header(installed: Installation) -> None:
+    """CUPTI 12.9.79 answers 28, the number of its interface."""
+    folder = installed.site / "nvidia/cuda_cupti"
+    library = write_elf(folder / "lib/libcupti.so.12")
+    installed.wheel("nvidia-cuda-cupti-cu12", "12.9.79", library)
+    assert isinstance(facts(installed)["cupti"]["version"], Unavailable)
+    (folder / "include").mkdir()
+    (folder / "include/cupti_version.h").write_text("#define CUPTI_API_VERSION 28\n")
+    cupti = facts(installed)["cupti"]
+    assert (cupti["version"], cupti["wheel_version"]) == ("28", "12.9.79")
+
+
 def test_ptxas_in_xlas_order(installed: Installation) -> None:
     def program(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

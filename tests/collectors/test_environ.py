@@ -21,7 +21,7 @@ from envlock.runtime.host import Host
 from envlock.runtime.tables import table
 from tests.machines import machine
 
-NAMES = [row["name"] for row in table("environ")]
+NAMES = [row["name"] for row in table("environ") if "packages" not in row]
 KINDS = ["bool", "integer", "word", "flags", "devices", "digest"]
 ROWS = {row["name"]: row for row in table("environ")}
 
@@ -292,3 +292,20 @@ def test_what_a_container_runtime_appends_is_no_part_of_the_fact(
     environ = {under: "/images/train.sif", **({} if value is None else {"LD_LIBRARY_PATH": value})}
     found = collect(machine(tmp_path, environ=environ))
     assert found["LD_LIBRARY_PATH"] == told
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in table("environ") if "packages" in row], ids=lambda row: str(row["name"])
+)
+def test_a_variable_of_a_package_is_a_fact_where_the_package_is(tmp_path: Path, row: dict[str, Any]) -> None:
+    environ = {row["name"]: "1"}
+    assert row["name"] not in collect(machine(tmp_path, environ=environ))
+    found = collect(Host(path=[str(site_of(tmp_path, row["packages"][-1]))], environ=environ))
+    assert found[row["name"]] == make_recordable("1", row)
+
+
+def site_of(tmp_path: Path, package: str) -> Path:
+    folder = tmp_path / "site-packages"
+    (folder / f"{package.replace('-', '_')}-1.0.dist-info").mkdir(parents=True)
+    (folder / f"{package.replace('-', '_')}-1.0.dist-info/METADATA").write_text("Version: 1.0\n", encoding="utf-8")
+    return folder

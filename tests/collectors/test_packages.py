@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import os
 import sys
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_LZMA, ZipFile, ZipInfo
 
 import pytest
 from hypothesis import given
@@ -23,7 +27,6 @@ from envlock.runtime.distributions import (
     list_entries_of_pythonpath,
     list_pth_files,
     normalise,
-    open_zip,
 )
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
@@ -90,8 +93,9 @@ def test_envlock_itself_is_left_out(tmp_path: Path) -> None:
 def test_metadata_folders_of_all_kinds(
     folder: str, files: dict[str, str | bytes], expected: Any, tmp_path: Path
 ) -> None:
-    write(tmp_path / "site" / folder, files)
-    assert found(tmp_path) == expected
+    site = tmp_path / "site-packages"
+    write(site / folder, files)
+    assert found(tmp_path, site) == expected
 
 
 def test_an_egg_info_file(tmp_path: Path) -> None:
@@ -196,10 +200,128 @@ def test_the_folder_of_a_package_is_the_first_that_is_one(tmp_path: Path) -> Non
     assert find_package_folder(host, "keras") is None
 
 
-def test_what_is_no_zip_file_is_said(tmp_path: Path) -> None:
-    (tmp_path / "no.zip").touch()
-    with pytest.raises(ValueError, match=r"^File is not a zip file$"):
-        open_zip(str(tmp_path / "no.zip"))
+def test_a_pipe_on_the_import_path_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.zip")
+    host = machine(tmp_path / "root", site=tmp_path / "site")
+    host.path = [str(tmp_path / "fifo.zip"), *host.path]
+    assert found_by(host) == {}
+
+
+METADATA = "Metadata-Version: 2.1\nName: extra\nVersion: 1.0\n"
+PLACES = {
+    "a wheel's metadata in a zip file": ("x.zip", "extra-1.0.dist-info/METADATA"),
+    "in another case of letters": ("x.zip", "Extra-1.0.DIST-INFO/METADATA"),
+    "in a file without an ending": ("bundle", "extra-1.0.dist-info/METADATA"),
+    "a wheel": ("extra-1.0-py3-none-any.whl", "extra-1.0.dist-info/METADATA"),
+    "setuptools' metadata in a zip file": ("x.zip", "extra-1.0-py3.11.egg-info/PKG-INFO"),
+    "of a development install": ("x.zip", "extra.egg-info/PKG-INFO"),
+    "in one file": ("x.zip", "extra-1.0.egg-info"),
+    "an egg": ("extra-1.0-py3.11.egg", "EGG-INFO/PKG-INFO"),
+    "an egg without a version in its name": ("extra.egg", "EGG-INFO/PKG-INFO"),
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "zipped"), [case for case in product(PLACES, (True, False)) if case != ("in one file", True)]
+)
+def test_what_importlib_metadata_finds_is_found(tmp_path: Path, place: str, *, zipped: bool) -> None:
+    """A package that was added in a zip file on PYTHONPATH matched."""
+    archive, member = PLACES[place]
+    path = tmp_path / archive
+    if zipped:
+        with ZipFile(path, "w") as opened:
+            opened.writestr(member, METADATA)
+            opened.writestr("extra/__init__.py", "")
+    else:
+        write(path, {member: METADATA})
+    host = machine(tmp_path / "root", site=tmp_path / "site")
+    host.path = [str(path), *host.path]
+    known = {each.metadata["Name"].lower(): each.version for each in importlib.metadata.distributions(path=host.path)}
+    assert {name: fact["version"] for name, fact in found_by(host).items()} == known == {"extra": "1.0"}
+
+
+def found_by(host: Host) -> Any:
+    return collect(host)
+
+
+def test_what_a_wheel_in_a_zip_file_says_of_itself(tmp_path: Path) -> None:
+    wheel, url = "Tag: py3-none-any\n", {"url": "https://h.org/x-1.0.whl", "archive_info": {}}
+    with ZipFile(tmp_path / "x.zip", "w") as archive:
+        for file, text in (("WHEEL", wheel), ("INSTALLER", "uv\n"), ("direct_url.json", json.dumps(url))):
+            archive.writestr(f"extra-1.0.dist-info/{file}", text)
+    host = machine(tmp_path / "root", site=tmp_path / "site")
+    host.path = [str(tmp_path / "x.zip"), *host.path]
+    found = found_by(host)
+    assert found["extra"].pop("source").startswith("sha256:")
+    assert found == {
+        "extra": facts(wheel_tags=["py3-none-any"], installer="uv", origin=origin(url="https://h.org/x-1.0.whl"))
+    }
+
+
+def test_the_content_of_a_zip_file_is_a_fact(tmp_path: Path) -> None:
+    """Other code in it, with the same version, matched, under `--deep` too."""
+    host = machine(tmp_path / "root", site=tmp_path / "site")
+    host.path = [str(tmp_path / "x.zip"), *host.path]
+    sources = []
+    for code in ("X = 1", "X = 1", "X = 2"):
+        with ZipFile(tmp_path / "x.zip", "w") as archive:
+            for file, text in (("extra.py", code), ("extra-1.0.dist-info/METADATA", METADATA)):
+                archive.writestr(ZipInfo(file), text)
+        host.cache.clear()
+        sources.append(found_by(host)["extra"]["source"])
+    assert sources[0] == sources[1] != sources[2]
+
+
+def bad_zips(tmp_path: Path) -> dict[str, bytes]:
+    """Return files that are zip files no more, or such as nobody should read."""
+    with ZipFile(tmp_path / "good.zip", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("extra-1.0.dist-info/WHEEL", "Tag: py3-none-any\n" * 100)
+        archive.writestr("extra-1.0.dist-info/direct_url.json", "{" * 5_000_000)
+    good = (tmp_path / "good.zip").read_bytes()
+    with ZipFile(tmp_path / "lzma.zip", "w", ZIP_LZMA) as archive:
+        archive.writestr("extra-1.0.dist-info/WHEEL", "Tag: py3-none-any\n")
+    at = good.index(b"PK\3\4") + 60
+    return {
+        "empty": b"",
+        "cut": good[:-30],
+        "damaged data": good[:at] + bytes(20) + good[at + 20 :],
+        "damaged table": good[:-60] + bytes(30) + good[-30:],
+        "a method that Python does not import": (tmp_path / "lzma.zip").read_bytes(),
+        "encrypted": good.replace(b"PK\1\2\x14\3\x14\0\0\0", b"PK\1\2\x14\3\x14\0\1\0"),
+        "too far": good[:-6] + b"\xff\xff\xff\x7f" + good[-2:],
+    }
+
+
+BAD = (
+    *("empty", "cut", "damaged data", "damaged table", "a method that Python does not import", "encrypted"),
+    "too far",
+)
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_zip_file_hurts_nothing(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "x.zip").write_bytes(bad_zips(tmp_path)[kind])
+    host = machine(tmp_path / "root", site=tmp_path / "site")
+    host.path = [str(tmp_path / "x.zip"), *host.path]
+    assert set(found_by(host)) <= {"extra"}
+    take_snapshot(host)
+
+
+@pytest.mark.parametrize("kind", ["table", "zip64", "distributions"])
+def test_a_zip_file_with_more_than_can_be_looked_at_leaves_the_packages_unknown(tmp_path: Path, kind: str) -> None:
+    with ZipFile(tmp_path / "x.zip", "w") as archive:
+        for number in range(1001 if kind == "distributions" else 1):
+            archive.writestr(f"extra{number}-1.0.dist-info/METADATA", "")
+    data = (tmp_path / "x.zip").read_bytes()
+    if kind == "table":
+        data = data[:-10] + b"\xff\xff\xff\x7f" + data[-6:]
+    elif kind == "zip64":
+        data = data[:-22] + b"PK\6\7" + bytes(16) + data[-22:]
+    (tmp_path / "x.zip").write_bytes(data)
+    host = machine(tmp_path / "root", site=tmp_path / "site")
+    host.path = [str(tmp_path / "x.zip"), *host.path]
+    reason = "cannot read a file: a zip file on the import path has too many files to look at"
+    assert take_snapshot(host).unavailable["packages"] == {"reason": reason, "code": "unreadable"}
 
 
 def origin(**changes: Any) -> dict[str, Any]:
@@ -241,13 +363,15 @@ def origin(**changes: Any) -> dict[str, Any]:
             {"url": "https://h.org/x-1.0.whl", "archive_info": {"hash": "md5=SECRET"}},
             origin(url="https://h.org/x-1.0.whl"),
         ),
-        ({"url": "git@h.org:SECRET/x.git", "vcs_info": {"vcs": "git", "commit_id": "main"}}, origin(vcs="git")),
+        (
+            {"url": "git@h.org:team/x.git", "vcs_info": {"vcs": "git", "commit_id": "main"}},
+            origin(url="ssh://git@h.org/team/x.git", vcs="git"),
+        ),
         ({"url": "file:///home/SECRET/src", "dir_info": {}}, origin(url="file:")),
         (
             {"url": "file:///home/SECRET/x-1.0-py3-none-any.whl", "archive_info": {}},
             origin(url="file:x-1.0-py3-none-any.whl"),
         ),
-        ({"url": "file:///nowhere/SECRET", "dir_info": {"editable": True}}, origin(url="file:", editable=True)),
         ({"url": "https://h.org/\u202e", "dir_info": {}}, origin()),
         ({"url": "https://h.org/x", "vcs_info": {"vcs": "g\x1bt", "commit_id": 7}}, origin(url="https://h.org/x")),
         ({}, MALFORMED),
@@ -279,7 +403,21 @@ def test_a_direct_url_that_is_no_json(text: bytes, tmp_path: Path) -> None:
         ("https://SECRET@h.org/a", "https://h.org/a"),
         ("https://u:SECRET@h.org", "https://h.org"),
         ("https://u:p@SECRET@h.org/a", "https://h.org/a"),
-        ("git+ssh://git@h.org/a.git", "git+ssh://h.org/a.git"),
+        ("git+ssh://git@h.org/a.git", "git+ssh://git@h.org/a.git"),
+        ("ssh://git@h.org/a.git", "ssh://git@h.org/a.git"),
+        ("ssh://git:SECRET@h.org:2222/a.git", "ssh://git@h.org:2222/a.git"),
+        ("ssh://alice@h.org/a.git", "ssh://h.org/a.git"),
+        ("ssh://git%3ASECRET@h.org/a.git", "ssh://h.org/a.git"),
+        ("https://git@h.org/a.git", "https://h.org/a.git"),
+        ("git@h.org:team/x.git", "ssh://git@h.org/team/x.git"),
+        ("git@h.org:/srv/x.git", "ssh://git@h.org/srv/x.git"),
+        ("git@h.org:SECRET@x/y", None),
+        ("git@h.org:2222:x", None),
+        ("git@h.org", None),
+        ("git@SECRET:p@h.org:x", None),
+        ("https://u:SECRET%40w@h.org/a", "https://h.org/a"),
+        ("https://u%2F:SECRET%3A%2F%25@h.org:8443/a", "https://h.org:8443/a"),
+        ("https://h%2Eorg/a", None),
         ("https://h.org/a?token=SECRET", "https://h.org/a"),
         ("https://h.org/a#SECRET", "https://h.org/a"),
         ("https://h.org?SECRET", "https://h.org"),
@@ -352,7 +490,8 @@ def test_the_commit_of_an_editable_package(files: dict[str, str | bytes], commit
     source = write(tmp_path / "my source", files)
     direct_url = {"url": source.as_uri(), "dir_info": {"editable": True}}
     distribution(tmp_path / "site", "mine", "1.0", {"direct_url.json": json.dumps(direct_url)})
-    assert found(tmp_path) == {"mine": facts(origin=origin(url="file:", editable=True, commit=commit))}
+    here = found(tmp_path)["mine"]
+    assert here["origin"] == origin(url="file:", editable=True, commit=commit)
 
 
 @given(st.text(st.sampled_from("Aa-_.0"), min_size=1).filter(lambda name: name.strip("-_.")))

@@ -214,6 +214,13 @@ def test_a_zip_file_hides_a_package(file: str, tmp_path: Path) -> None:
     assert hidden(host) == {"scikit-learn": reason}
 
 
+def test_a_zip_file_with_a_distribution_hides_what_it_has_besides(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "evil.zip", "w") as archive:
+        archive.writestr("extra-1.0.dist-info/METADATA", "")
+        archive.writestr("sklearn/__init__.py", "")
+    assert list(hidden(shadowing(tmp_path, tmp_path / "evil.zip"))) == ["scikit-learn"]
+
+
 def test_a_package_beside_the_script_hides_any_installed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "here", {"h5py/__init__.py": "", "sklearn.py": ""})
     monkeypatch.chdir(tmp_path / "here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 import platform
 import sys
@@ -99,4 +100,11 @@ def test_this_python(tmp_path: Path) -> None:
         "compiler": platform.python_compiler().strip(),
         "prefix_kind": "conda" if Path(sys.prefix, "conda-meta").is_dir() else kind,
         "startup": collect_startup(Host(str(tmp_path))),
+        "shadows": {},
+        "optimize": sys.flags.optimize,
+        "hash": hash("envlock") if os.environ.get("PYTHONHASHSEED", "").isdigit() else None,
+        "rounding": "nearest",
+        "denormals": "kept",
+        "time_zone": python._find_time_zone(),
+        "text_encoding": locale.getpreferredencoding(False).lower(),
     }

@@ -48,6 +48,7 @@ def facts(**changes: Any) -> dict[str, Any]:
         "built_with_cudnn": None,
         "compute_capabilities": None,
         "compiled_against_cudnn": None,
+        "plugins": [],
     }
     return {**cpu, **changes}
 
@@ -192,7 +193,7 @@ def test_garbage_in_its_files_never_keeps_a_lock_from_being_made(build_info: byt
 
 @pytest.mark.parametrize("name", ["tensorflow.egg-info", "tensorflow-.dist-info", "tensorflow-$(x).dist-info"])
 def test_metadata_without_a_version(name: str, tmp_path: Path) -> None:
-    write(tmp_path / "site" / name, {"PKG-INFO": "Name: tensorflow\n"})
+    write(tmp_path / "site" / name, {"PKG-INFO": "Name: tensorflow\n", "METADATA": ""})
     found = install(tmp_path, {BUILD_INFO: BUILD_INFO_CPU_2_21})
     assert found == facts(version=Unavailable("its metadata gives no version", "no-metadata"))
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from envlock.containers import image_build
 from envlock.containers.image_build import EMPTY_LAYER
 from tests.containers.bed.fixtures import StartEngine
+from tests.containers.bed.podman import Podman
 from tests.containers.bed.session import ROOT, Bed
+from tests.containers.plans import planned
 from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel, identity, published, written
 from tests.exhaustive import exhaustive
@@ -255,19 +260,27 @@ def test_the_same_image_from_another_place_umask_and_builder(
     assert images["a"]["config"] == images["d"]["config"]
 
 
-def nameless(bed: Bed) -> set[str]:
-    return set(bed.engine.docker("images", "-q", "--no-trunc", "--filter", "dangling=true").stdout.split())
+def list_nameless(bed: Bed, image: str) -> set[str]:
+    """Return the images without a name that have the lockfile of this one; tests beside this one make others."""
+    label = "io.github.tf-envlock.lock"
+    held = bed.engine.docker("image", "inspect", "-f", f'{{{{index .Config.Labels "{label}"}}}}', image).stdout.strip()
+    assert held.startswith("sha256:")
+    filters = ("--filter", "dangling=true", "--filter", f"label={label}={held}")
+    return set(bed.engine.docker("images", "-q", "--no-trunc", *filters).stdout.split())
 
 
 @exhaustive
-def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> None:
+def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed, ngc_lock: dict[str, Any]) -> None:
+    # A lockfile of its own: those of tests beside this one would have the same label.
+    ngc.write({**ngc_lock, "project": {"commit": "ab" * 20}})
     assert ngc("build", "--base", bed.ngc).returncode == 0
     done = ngc("build", "--rebuild")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.endswith("identical: the same image ID\n")  # after lines of a builder that takes long
-    before = nameless(bed)
+    image = ngc.image["id"]
+    before = list_nameless(bed, image)
     done = ngc("build", "--rebuild", "--engine", "docker")
-    assert (done.returncode, done.stdout, nameless(bed) - before) == (0, "", set())
+    assert (done.returncode, done.stdout, list_nameless(bed, image) - before) == (0, "", set())
     assert done.stderr.splitlines()[-1].startswith("identical in layers and configuration (its ID differs: docker ")
     held = json.loads((ngc.folder / "envlock.lock").read_bytes())
     wheel = demo_wheel(ngc.folder / "wheelhouse", "alpha", "1.1")
@@ -280,15 +293,6 @@ def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> N
     assert "  the layers differ" in lines
     assert "  different content: /opt/venv/lib/python3.11/site-packages/alpha/__init__.py" in lines
     assert "  only in the new image: /opt/venv/lib/python3.11/site-packages/alpha-1.1.dist-info/METADATA" in lines
-
-
-@exhaustive
-def test_a_dry_run_that_asks_prints_the_digest(bed: Bed, tmp_path: Path, plain_lock: dict[str, Any]) -> None:
-    made = Project(bed, tmp_path, plain_lock)
-    done = made("build", "--dry-run", "--resolve", "--base", bed.python.partition("@")[0])
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"\nFROM {bed.python}\n" in done.stdout
-    assert {item.name for item in tmp_path.iterdir()} == {"envlock.lock"}
 
 
 @exhaustive
@@ -512,3 +516,168 @@ def test_a_real_tensorflow_trains_in_its_image(bed: Bed, tmp_path: Path) -> None
         f"image {size / 1e9:.2f} GB, built in {seconds:.0f} s, import and a step in {time.monotonic() - started:.0f} s"
     )
     bed.engine.docker("rmi", "-f", made.image["id"])
+
+
+TRAINING = """
+import os, signal, subprocess, sys, time
+subprocess.run(["sh", "-c", "sleep 0 &"], check=True)
+if "--save" in sys.argv:
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(os.write(1, b"saved\\n")))
+print("ready", os.getpid() != 1, os.environ["CONFIG"], open("d\u00e4ten/l i\u2013nk.txt", encoding="utf-8").read())
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    time.sleep(0.1)
+    names = [name for name in os.listdir("/proc") if name.isdigit()]
+    if "--count" in sys.argv and len(names) == 2:
+        sys.exit(0)
+"""
+
+
+def train(bed: Bed, image: str, *options: str) -> str:
+    """Start a training in the background, wait for its first line, and return the container's name."""
+    name = bed.engine.docker("run", "-d", "--network=none", image, "python", "train.py", *options).stdout.strip()
+    for _ in range(300):
+        log = bed.engine.docker("logs", name).stdout
+        if log:
+            assert log == 'ready True {"lr": 0.1, "name": "\u00fc"} content\n', "not buffered"
+            return name
+        time.sleep(0.1)
+    raise AssertionError(bed.engine.docker("logs", name).stderr)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_training_ends_when_it_is_told_to(engine: str, ngc: Project, bed: Bed) -> None:
+    (ngc.folder / "train.py").write_text(TRAINING, encoding="utf-8")
+    (ngc.folder / "d\u00e4ten").mkdir()
+    (ngc.folder / "d\u00e4ten" / "a b.txt").write_text("content", encoding="utf-8")
+    (ngc.folder / "d\u00e4ten" / "l i\u2013nk.txt").symlink_to("a b.txt")
+    settings = """[tool.envlock.container]
+copy = ["train.py", "d\u00e4ten"]
+workdir = "/app"
+environ = { CONFIG = '{"lr": 0.1, "name": "\u00fc"}', PYTHONDONTWRITEBYTECODE = "1" }
+"""
+    (ngc.folder / "pyproject.toml").write_text(settings, encoding="utf-8")
+    tag = f"test/stop:{engine}"
+    done = ngc("build", "--base", bed.ngc, "--engine", engine, "--tag", tag)
+    assert done.returncode == 0, done.stderr
+    for options, code in (((), "143"), (("--save",), "6")):
+        name = train(bed, tag, *options)
+        start = time.monotonic()
+        bed.engine.docker("stop", name)
+        seconds = time.monotonic() - start
+        found = bed.engine.docker("inspect", "-f", "{{.State.ExitCode}}", name).stdout.strip()
+        print(f"docker stop, built by {engine}, {options}: {seconds:.1f} s, exit code {found}")
+        assert (found, seconds < 3) == (code, True)
+        assert ("saved" in bed.engine.docker("logs", name).stdout) is (code == "6")
+    # Only the first process and the training are left: the orphan was waited for.
+    name = train(bed, tag, "--count")
+    assert bed.engine.docker("wait", name).stdout.strip() == "0"
+
+
+def test_an_unchanged_build_is_not_done_again(ngc: Project, bed: Bed) -> None:
+    (ngc.folder / "train.py").write_text("print(1)\n", encoding="utf-8")
+    settings = '[tool.envlock.container]\ncopy = ["train.py"]\nworkdir = "/app"\n'
+    (ngc.folder / "pyproject.toml").write_text(settings, encoding="utf-8")
+    ngc.environ["XDG_CACHE_HOME"] = str(ngc.folder / "cache")
+
+    def build(*options: str) -> tuple[str, float]:
+        start = time.monotonic()
+        done = ngc("build", "--base", bed.ngc, "--tag", "test/same:1", *options)
+        assert "test/same:1 was verified inside: it matches under policy strict\n" in done.stderr, done.stderr
+        return str(ngc.image["id"]), time.monotonic() - start
+
+    first, _ = build()
+    again, seconds = build()
+    assert again == first
+    print(f"an unchanged build: {seconds:.1f} s")
+    # Every step again: the same image, so what was taken before was right.
+    assert build("--no-cache")[0] == first
+    (ngc.folder / "train.py").write_text("print(2)\n", encoding="utf-8")
+    changed, _ = build()
+    assert changed != first
+    ran = bed.engine.docker("run", "--rm", "--network=none", "test/same:1", "python3", "train.py")
+    assert ran.stdout == "2\n"
+    # A note of another user's, and one that names something else, are not believed.
+    (note,) = [file for file in (ngc.folder / "cache" / "envlock" / "images").iterdir() if file.read_text() == changed]
+    note.chmod(0o666)
+    note.write_text(first)
+    assert build()[0] == changed
+    bed.engine.docker("rmi", "-f", changed)
+    assert build()[0] == changed
+
+
+def test_only_what_has_changed_is_sent_to_buildkit_again(ngc: Project, bed: Bed) -> None:
+    settings = '[tool.envlock.container]\ncopy = ["train.py"]\n'
+    (ngc.folder / "pyproject.toml").write_text(settings, encoding="utf-8")
+    program = ngc.folder / "train.py"
+
+    # Of no other run of this test.
+    made = f"made-{time.monotonic_ns()}"
+
+    def send() -> int:
+        done = ngc("build", "--base", bed.ngc, "--output", made)
+        assert done.returncode == 0, done.stderr
+        words = ["buildx", "build", "--progress=plain", "--provenance=false", "--network=none"]
+        said = bed.engine.docker(*words, ngc.folder / made).stderr
+        number, unit = re.findall(r"transferring context: ([0-9.]+)([kM]?)B", said)[-1]
+        return int(float(number) * {"": 1, "k": 1000, "M": 1_000_000}[unit])
+
+    program.write_text("print(1)\n", encoding="utf-8")
+    first = send()
+    # Of the same size.
+    program.write_text("print(2)\n", encoding="utf-8")
+    sizes = {file.name: file.stat().st_size for file in (ngc.folder / made).glob("*.tar")}
+    again = send()
+    changed = sizes["code.tar"] + sizes["lock.tar"]
+    assert first > sizes["runtime.tar"]
+    assert again < changed + 2000
+
+
+def test_a_project_is_sent_from_one_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_build, "write_context", lambda *_: None)
+    sent: list[Path] = []
+    engine: Any = SimpleNamespace(build=lambda order, on_line: sent.append(order.context))
+    chosen: Any = SimpleNamespace(kept=SimpleNamespace(platform=None))
+    for folder in ("one", "one", "two"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        image_build._build(planned("wheels"), chosen, engine, image_build.Wish(), print)
+    assert sent[0] == sent[1]
+    assert sent[0].name != sent[2].name
+
+
+@exhaustive
+@pytest.mark.slow
+@pytest.mark.parametrize("builder", ["podman", "buildah"])
+def test_podman_stops_a_training_too(
+    builder: str, bed: Bed, plain_lock: dict[str, Any], stock: Path, store: Podman, tmp_path: Path
+) -> None:
+    made = Project(bed, tmp_path / "p", plain_lock, store.environ)
+    shutil.copytree(stock, made.folder / "wheelhouse")
+    (made.folder / "train.py").write_text(TRAINING.replace("d\u00e4ten/l i\u2013nk.txt", "train.py"), encoding="utf-8")
+    settings = """[tool.envlock.container]
+copy = ["train.py"]
+environ = { CONFIG = '{"lr": 0.1, "name": "\u00fc"}' }
+"""
+    (made.folder / "pyproject.toml").write_text(settings, encoding="utf-8")
+    done = made("build", "--base", bed.python, "--engine", builder, "--tag", "test/stop:1")
+    assert "test/stop:1 was verified inside: it matches under policy strict\n" in done.stderr, done.stderr
+
+    def call(*words: str) -> str:
+        command = [*bed.engine.enter, "podman", *words]
+        environ = {**os.environ, **store.environ}
+        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=True).stdout
+
+    for options, code in (((), "143"), (("--save",), "6")):
+        name = call("run", "-d", "--network=none", "test/stop:1", "python", "train.py", *options).strip()
+        for _ in range(300):
+            if "ready" in call("logs", name):
+                break
+            time.sleep(0.1)
+        assert 'ready True {"lr": 0.1, "name": "\u00fc"}' in call("logs", name)
+        start = time.monotonic()
+        call("stop", name)
+        seconds = time.monotonic() - start
+        found = call("inspect", "-f", "{{.State.ExitCode}}", name).strip()
+        print(f"podman stop, built by {builder}, {options}: {seconds:.1f} s, exit code {found}")
+        assert (found, seconds < 5) == (code, True)

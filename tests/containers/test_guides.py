@@ -100,11 +100,12 @@ def test_the_guide_of_containers(shell: Shell) -> None:
 
 def test_the_guide_of_deployment(shell: Shell, bed: Bed) -> None:
     commands = list_commands("guides/deploy", r"^envlock build", r"envlock export", r"^docker (?:login|load)")
-    assert len(commands) == 8
+    assert len(commands) == 9
     last = commands.pop()
     for command in commands:
         shell.run(command)
     assert (shell.folder / "job.yaml").exists()
+    assert (shell.folder / ".devcontainer/devcontainer.json").exists()
     assert (shell.folder / "train.tar").exists()
     (taken,) = list_commands("guides/deploy", r"^envlock capture --image")
     shell.run(taken)
@@ -115,7 +116,7 @@ def test_the_guide_of_deployment(shell: Shell, bed: Bed) -> None:
 def test_a_base_after_the_last_of_nvidias(shell: Shell, bed: Bed) -> None:
     # The best base of the tables for Debian's Python 3.11.2.
     bed.registry.push("library/buildpack-deps", "bookworm-scm", images.python(CACHE))
-    commands = list_commands("ngc-ended", r"^envlock images", r"--base wheels")
+    commands = list_commands("guides/ngc-ended", r"^envlock images", r"--base wheels")
     commands += list_commands("guides/base-image", r"^envlock images")
     assert len(commands) == 5
     for command in commands:
@@ -124,5 +125,5 @@ def test_a_base_after_the_last_of_nvidias(shell: Shell, bed: Bed) -> None:
     both = (images.ngc(CACHE), images.ngc(CACHE, "arm64"))
     bed.registry.push("nvcr/nvidia/tensorflow", "25.02-tf2-py3", *both)
     shell.base = bed.ngc
-    for command in list_commands("ngc-ended", r"^envlock capture --image", r"--mirror"):
+    for command in list_commands("guides/ngc-ended", r"^envlock capture --image", r"--mirror"):
         shell.run(command.replace("harbor.example/nvcr", "docker.io/nvcr"))

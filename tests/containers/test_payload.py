@@ -171,6 +171,22 @@ def test_a_context_is_renewed_whole(house: Path, tmp_path: Path) -> None:
     assert {name: (out / name).read_bytes() for name in tars} == written(house, planned("ngc"))
 
 
+def test_the_time_of_a_tar_says_what_is_in_it(house: Path, tmp_path: Path) -> None:
+    """BuildKit takes a file of the same path, size and time for one that it was sent before."""
+    plan = planned("wheels")
+    other = replace(plan, lock=(plan.lock or b"").replace(b"strict", b"tricts"))
+    times, sizes = [], []
+    for name, each in {"one": plan, "same": plan, "other": other}.items():
+        payload.write_context(each, house, tmp_path / name)
+        found = {file.name: file.stat() for file in (tmp_path / name).glob("*.tar")}
+        times.append({tar: status.st_mtime_ns for tar, status in found.items()})
+        sizes.append({tar: status.st_size for tar, status in found.items()})
+    assert times[0] == times[1]
+    assert sizes[0] == sizes[2]
+    assert [tar for tar in times[0] if times[0][tar] != times[2][tar]] == ["lock.tar"]
+    assert len(set(times[0].values())) == len(times[0])
+
+
 def test_a_folder_with_something_else_is_left_alone(house: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine", encoding="utf-8")
@@ -207,3 +223,25 @@ def test_wheels_in_a_folder(house: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         payload.list_wheels(tmp_path / "file")
     assert raised.value.message == f"cannot read the wheelhouse {tmp_path / 'file'}: Not a directory"
+
+
+def test_the_digest_of_the_inputs_changes_with_each_of_them() -> None:
+    file = CopiedFile("train.py", "ab" * 32, False, Path("/p/train.py"))
+    same = planned("wheels")
+    first, *others = same.wheels
+    plans = {
+        "the same": same,
+        "another base": planned("cuda"),
+        "a file": replace(same, added=Additions((file,))),
+        "another content": replace(same, added=Additions((replace(file, sha256="cd" * 32),))),
+        "a program": replace(same, added=Additions((replace(file, is_program=True),))),
+        "a link": replace(same, added=Additions((replace(file, link="x"),))),
+        "another lock": replace(same, lock=b"{}"),
+        "a variable": replace(same, added=Additions(environ=(("A", "1"),))),
+        "a wheel less": replace(same, wheels=tuple(others)),
+        "another wheel": replace(same, wheels=(replace(first, sha256="ef" * 32), *others)),
+    }
+    digests = {payload.compute_inputs_digest(plan) for plan in plans.values()}
+    assert len(digests) == len(plans)
+    moved = replace(file, source=Path("/elsewhere"))
+    assert payload.compute_inputs_digest(replace(same, added=Additions((moved,)))) in digests

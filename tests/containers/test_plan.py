@@ -295,6 +295,18 @@ def test_what_no_policy_compares_is_left_out(name: str, overrides: dict[str, str
     assert raised.value.hint == HASH_IT
 
 
+def test_of_a_package_that_was_overwritten_the_doctor_names_the_other_one() -> None:
+    reason = "the installed files are not those of scipy-1.0-py3-none-any.whl: a.py has a different hash"
+    fields = {"version": "1.0", "content": None, "origin": "index", "proof": None, "wheel": None, "reason": reason}
+    held = put(
+        put(without(lock(), "mine"), "identity.packages.scipy", fields), "facts.packages.scipy", {"version": "1.0"}
+    )
+    with pytest.raises(UsageError) as raised:
+        plan(model(held), BASES["wheels"], None)
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith("`envlock doctor` names packages that overwrite each other's files")
+
+
 def test_no_base_has_the_projects_own_package_and_one_may_have_a_local_wheel() -> None:
     with pytest.raises(UsageError) as raised:
         plan(model(lock()), BASES["ngc"], None)
@@ -308,7 +320,9 @@ def test_no_base_has_the_projects_own_package_and_one_may_have_a_local_wheel() -
 
 def test_a_project_that_is_not_in_its_image_is_told() -> None:
     held = {**HELD, "project": {"name": "mine"}}
-    told = "the project's own package, mine, is not in the image; if installed, envlock hash --build records its wheel"
+    told = (
+        "the project's own package, mine, is not in the image; a build takes it from its folder where it is installed"
+    )
     assert told in planned("wheels", held).notes
     file = CopiedFile("train.py", "ab" * 32, False, Path("train.py"))
     assert told not in planned("wheels", held, added=Additions((file,))).notes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.containers.quoting import KINDS, add_quotes, format_exec, safe
+from envlock.containers.quoting import KINDS, add_quotes, format_exec, quote_text, safe
 from envlock.runtime.errors import LockfileError
 from tests.containers.test_injection import HOSTILE
 
@@ -22,9 +22,9 @@ FITTING = {
     "user": ["1000:1000"],
     "path": ["/opt/venv/bin/python"],
     "variable": ["TEAM", "http_proxy"],
-    "copied": ["train.py", "src/.env", "a/b-1.0/c+d.txt"],
     "digest": ["a" * 64],
     "value": ["", "--xla_a=1 --xla_b", ":4096:8", "glibc.cpu.hwcaps=-AVX2"],
+    "text": ['{"a": [1, "\u00fc"]}', "it's", "", "\u65e5\u672c <a&b|c>*?~!"],
     "word": ["/opt/nvidia/nvidia_entrypoint.sh", "-B", "A=b"],
     "sentence": ["NVIDIA's own build in the base is never replaced"],
     "debian": ["libgomp1 amd64 12.2.0-14+deb12u1", "tzdata all 1:2025b-0+deb12u2"],
@@ -51,19 +51,32 @@ def refusal(value: object, kind: str) -> str | None:
 def test_nothing_may_follow() -> None:
     ends = ["\n", "\0", "\u2028", "\x85", '"', "\\", "$x", "`"]
     followed = [(kind, text + end) for kind, texts in FITTING.items() for text in texts for end in ends]
-    assert [(kind, text) for kind, text in followed if refusal(text, kind) is None] == []
+    # A value may have quotes of one kind; it is put between those of the other one.
+    taken = [text for kind, text in followed if kind == "text" and text.endswith('"') and "'" not in text]
+    assert [text for _, text in followed if text in taken and refusal(text, "text") is not None] == []
+    assert [(kind, text) for kind, text in followed if refusal(text, kind) is None and text not in taken] == []
 
 
 @given(st.text(max_size=20) | st.sampled_from(HOSTILE))
 def test_whatever_is_let_through_is_harmless(text: str) -> None:
     for kind, pattern in KINDS.items():
         message = refusal(text, kind)
-        if pattern.fullmatch(text):
+        if pattern.fullmatch(text) and text.isprintable():
+            if kind == "text":
+                dangerous = set(text) & set("\\$`\n\r\t\0\x0b\x0c\x1b\x85\u2028\u2029\u202e")
+                assert (message, dangerous) == (None, set())
+                assert not ('"' in text and "'" in text)
+                continue
             assert (message, set(text) & DANGEROUS, text.isascii()) == (None, set(), True), kind
         else:
             assert message is not None, kind
             assert message.startswith("`x` cannot go into an image: "), kind
             assert message.isprintable(), kind
+
+
+@pytest.mark.parametrize(("value", "quoted"), [("a b", '"a b"'), ('{"a": 1}', "'{\"a\": 1}'"), ("it's", '"it\'s"')])
+def test_a_value_is_between_quotes_that_it_does_not_have(value: str, quoted: str) -> None:
+    assert quote_text(value, "environ.A") == quoted
 
 
 def test_only_text_is_text() -> None:

@@ -14,7 +14,7 @@ from envlock.data.specifiers import matches_version
 from envlock.runtime.recipe import find_nvidia_switch, find_recipe
 from envlock.runtime.tables import table
 
-NEWEST = int(tables.load_source_table().checked_through.split(".")[1])
+NEWEST = int(tables.load_source_table().horizon.through.split(".")[1])
 RELEASES = [f"1.{minor}.0" for minor in range(12, 16)] + [f"2.{minor}.0" for minor in range(NEWEST + 1)]
 PATCHES = [
     {"package": "framework-reproducibility", "call": "fwr13y.d9m.tensorflow.enable_determinism()"},

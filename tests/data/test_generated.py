@@ -37,6 +37,6 @@ def test_the_runtime_half_reads_every_table_that_is_generated_for_it() -> None:
         "files",
         "flags",
     ]
-    assert other[:5] == ["gpu", "launchers", "machine", "makers", "operations"]
-    assert other[5:] == ["policies", "policy", "protected", "replay", "startup"]
+    assert other[:6] == ["gpu", "launchers", "loaded", "machine", "makers", "operations"]
+    assert other[6:] == ["policies", "policy", "protected", "replay", "startup"]
     assert all(tables.table(name) for name in names)

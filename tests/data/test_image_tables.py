@@ -19,7 +19,9 @@ EACH = {"ngc": TABLES.ngc, "cuda": TABLES.cuda, "python": TABLES.python, "builds
 
 def rows(table: Row) -> list[Any]:
     """Return every row of a table."""
-    return [row for name in type(table).model_fields if name != "evidence" for row in getattr(table, name)]
+    return [
+        row for name in type(table).model_fields if name not in ("evidence", "horizon") for row in getattr(table, name)
+    ]
 
 
 def sources(table: Row) -> list[str]:

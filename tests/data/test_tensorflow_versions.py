@@ -27,7 +27,7 @@ def test_every_table_knows_the_newest_tensorflow() -> None:
             )
             for package in ("numpy", "protobuf", "keras")
         },
-        "`checked_through` in envlock/data/determinism_sources.toml": load_source_table().checked_through,
+        "`horizon` in envlock/data/determinism_sources.toml": load_source_table().horizon.through,
         "LINES in tests/diagnosis/environments.py": LINES[-1],
         "the group `tensorflow` in pyproject.toml": demo[1] if demo else "0.0",
         "CUDA_TENSORFLOWS in Makefile": cuda[1] if cuda else "0.0",

@@ -151,7 +151,7 @@ def test_each_row_that_promises_something_on_a_gpu_has_a_program() -> None:
 def test_until_it_was_run_pages_say_that_gpus_were_not_measured() -> None:
     measured = any(row.measured for row in load_source_table().source)
     pages = [
-        "canary",
+        "concepts/evidence",
         *(
             f"reference/{name}"
             for name in ("activation", "determinism", "diverge", "images", "lint", "policies", "trace")

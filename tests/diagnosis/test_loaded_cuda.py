@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import stat
+import subprocess
 import sys
 import time
 
 import pytest
 
 from envlock.diagnosis.loaded_cuda import ask_tensorflow, find_contradictions, spell
+from envlock.guest import launch
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 
@@ -74,6 +77,47 @@ def test_the_child_starts_with_the_variables_that_the_loader_had(tmp_path: Path)
     )
     host = Host(root=str(tmp_path), environ={"A": "1", "LD_LIBRARY_PATH": "/changed"}, path=[])
     assert ask_tensorflow(host, 20, fake_python(tmp_path, body)) == {"cudart": "12.5"}
+
+
+STUBS = """
+import ctypes, mmap, sys, types
+class Stub:
+    def __init__(self, number): self.number = number
+    def __call__(self): return self.number
+class Library:
+    cudnnGetVersion, cublasLtGetVersion = Stub({cudnn}), Stub({blas})
+ctypes.CDLL = lambda path: Library()
+sys.modules["tensorflow"] = types.SimpleNamespace(__file__="tensorflow/__init__.py")
+streams = [open(file, "rb") for file in sys.argv[3:]]
+kept = [mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) for stream in streams]
+exec(open(sys.argv[2]).read())
+"""
+"""A TensorFlow whose library has two wrappers without a status, in a process that maps some files."""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "mapped", "expected"),
+    [
+        # The wrappers of TensorFlow 2.18.1 and 2.19.1 without the libraries: 14 is CUBLAS_STATUS_INTERNAL_ERROR.
+        ((0, 14), (), {"cudnn": 0, "cublasLt": 0}),
+        ((4000, 14), ("libcublas.so.12", "libcudnn_ops.so.9"), {"cudnn": 0, "cublasLt": 0}),
+        ((90300, 120503), ("libcublasLt.so.12",), {"cudnn": 0, "cublasLt": 120503}),
+        ((90300, 120503), ("libcublasLt.so.12", "libcudnn.so.9"), {"cudnn": 90300, "cublasLt": 120503}),
+    ],
+)
+def test_an_error_of_a_wrapper_is_no_version(
+    tmp_path: Path, numbers: tuple[int, int], mapped: tuple[str, ...], expected: dict[str, int]
+) -> None:
+    files = []
+    for name in mapped:
+        (tmp_path / name).write_bytes(b"x" * 100)
+        files.append(str(tmp_path / name))
+    stubs = STUBS.replace("{cudnn}", str(numbers[0])).replace("{blas}", str(numbers[1]))
+    asked = json.dumps({"mark": "answer:", "path": None})
+    (tmp_path / "program.py").write_text(launch.read("cuda_versions"))
+    words = [sys.executable, "-c", stubs, asked, str(tmp_path / "program.py"), *files]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.removeprefix("answer:")) == expected
 
 
 def test_version_numbers() -> None:

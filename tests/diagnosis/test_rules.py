@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from envlock.data import determinism
 from envlock.data.runtime_tables import load_variables
-from envlock.diagnosis import flag_checks, gpu_checks, library_checks, package_checks
+from envlock.diagnosis import flag_checks, gpu_checks, library_checks, package_checks, record_checks
 from envlock.diagnosis import variable_checks as environ
 from envlock.diagnosis.checks import RULES, diagnose
-from envlock.diagnosis.diagnosed_environment import Environment, GpuHealth, Requirement
+from envlock.diagnosis.diagnosed_environment import Environment, GpuHealth, Requirement, SharedFiles
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.tensorflow_state import ObservedState
 from envlock.diagnosis.variable_values import list_fixes
@@ -61,6 +61,9 @@ TF13 = changed(clean("2.13"), ("packages.typing-extensions", {"version": "4.16.0
 GPU_CUDNN = Requirement("tensorflow", "2.21.0", "nvidia-cudnn-cu12", "==9.3.0.75", extra="and-cuda")
 UNBOUND = {"gpu": {"code": "no-binding", "reason": "The module pynvml is not installed; run `pip`."}}
 
+OPENCV = SharedFiles(("opencv-python", "opencv-python-headless"), ("cv2/__init__.py", "cv2/cv2.abi3.so"))
+CUDNN = SharedFiles(("nvidia-cudnn-cu11", "nvidia-cudnn-cu12"), ("nvidia/cudnn/lib/libcudnn.so.8",))
+
 CASES: dict[str, Environment] = {
     "no TensorFlow": changed(CPU, ("tensorflow", None)),
     "TensorFlow of unknown version": changed(
@@ -84,6 +87,7 @@ CASES: dict[str, Environment] = {
     "a requirement on a source repository": changed(
         CPU, requirements=[Requirement("mine", "1.0", "other", url="git+https://example.org/other.git@0a")]
     ),
+    "TensorFlow newer than the tables": changed(CPU, ("tensorflow.version", "2.99.0")),
     "Python too new": changed(CPU, ("python.version", "3.14.1")),
     "NumPy 2 with 2.15": changed(TF15, ("packages.numpy", {"version": "2.2.6"})),
     "NumPy 2 with 2.15, which pandas wants": changed(
@@ -241,6 +245,21 @@ CASES: dict[str, Environment] = {
         clean("2.18", gpu=True), ("keras.version", "3.5.0"), ("packages.keras", {"version": "3.5.0"})
     ),
     "1.15 without the patch": changed(clean("1.15"), ("packages.framework-reproducibility", ...)),
+    "two that own one library": changed(
+        CPU,
+        ("packages.opencv-python", {"version": "4.10.0.84"}),
+        ("packages.opencv-python-headless", {"version": "4.10.0.84"}),
+        shared_files=[OPENCV],
+        requirements=[Requirement("albumentations", "1.4.0", "opencv-python-headless")],
+    ),
+    "cuDNN for CUDA 11 over the one for 12": changed(
+        GPU, ("packages.nvidia-cudnn-cu11", {"version": "8.7.0.84"}), shared_files=[CUDNN]
+    ),
+    "two that own one text": changed(CPU, shared_files=[SharedFiles(("a", "b"), ("tests/__init__.py",))]),
+    "two distributions and their files": changed(
+        TWICE, shared_files=[SharedFiles(("tensorflow", "tensorflow-cpu"), ("tensorflow/__init__.py",))]
+    ),
+    "what an upgrade has left": changed(CPU, remnants=["/venv/lib/python3.11/site-packages/six-1.15.0.dist-info"]),
 }
 
 
@@ -300,7 +319,7 @@ def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
 def test_every_function_that_looks_for_something_has_a_rule() -> None:
     looking = {
         each
-        for module in (flag_checks, gpu_checks, library_checks, package_checks, environ)
+        for module in (flag_checks, gpu_checks, library_checks, package_checks, record_checks, environ)
         for name, each in vars(module).items()
         if inspect.isfunction(each) and not name.startswith("_") and each.__module__ == module.__name__
         if inspect.signature(each).return_annotation == "Iterator[Finding]"
@@ -398,7 +417,9 @@ def test_whatever_is_set_lines_for_the_shell_come_from_the_tables(line: str, val
 
 
 def test_a_finding_in_text() -> None:
-    finding = Finding("flag-file-missing", "error", "x", "A\x1b is wrong", "Because.", "mend it", "a source")
+    finding = Finding(
+        "flag-file-missing", "error", "x", message="A\x1b is wrong", why="Because.", fix="mend it", source="a source"
+    )
     lines = [line for _, line in make_report([finding]).lines()]
     assert lines == [
         "not sound: 1 error",
@@ -410,10 +431,24 @@ def test_a_finding_in_text() -> None:
 
 def test_the_states_that_were_shown_stand_above_the_findings() -> None:
     states = DoctorEvidence((ObservedState("oneDNN", "on", "it ran as \x1b"),))
-    finding = Finding("proof", "error", "oneDNN", "oneDNN: on, wanted: off", "Because.", "mend it", "a source")
+    finding = Finding(
+        "proof", "error", "oneDNN", message="oneDNN: on, wanted: off", why="Because.", fix="mend it", source="a source"
+    )
     assert render(make_report([finding], states)).splitlines()[:3] == [
         "oneDNN: on (it ran as \\x1b)",
         "not sound: 1 error",
         "  x oneDNN: on, wanted: off [proof]",
     ]
     assert render(make_report([], states)).splitlines()[1:] == ["everything is as wanted"]
+
+
+@pytest.mark.parametrize("variable", ["XLA_FLAGS", "TF_XLA_FLAGS"])
+def test_the_name_of_a_flag_that_no_table_has_is_not_shown(variable: str) -> None:
+    """It may be a secret; it is named by its place, and removed by it."""
+    value = "--xla_gpu_SEKRET04 --xla_cpu_multi_thread_eigen=false  --tf_xla_SEKRET02=1"
+    strange = ["--xla_gpu_SEKRET04", "--tf_xla_SEKRET02"]
+    found = diagnose(changed(CPU, strange_flags=strange, **{variable: value}))
+    assert "SEKRET" not in json.dumps([finding.to_json() for finding in found])
+    (unknown,) = [finding for finding in found if finding.rule == "flag-unknown" and "flags" in finding.message]
+    assert "flags, numbers 1 and 3," in unknown.message
+    assert unknown.fix == (f'export {variable}="$(echo "${variable}" | awk \'{{$1=""; $3=""; $0=$0; $1=$1; print}}\')"')

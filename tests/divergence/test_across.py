@@ -131,3 +131,47 @@ def test_what_is_aligned_is_alike_in_order_and_used_once(a: list[two_traces.Key]
 @given(keys)
 def test_what_is_alike_is_aligned_whole(a: list[two_traces.Key]) -> None:
     assert list(match_entries(a, list(a))) == [(n, n) for n in range(len(a))]
+
+
+def read(name: str, spec: str, *, gives: int, line: int = 3) -> Record:
+    """Return an entry that reads a variable."""
+    entry = op("ReadVariableOp", line, [None], [gives])
+    operation = entry.operation._replace(name=name, inputs=("resource[]",), outputs=(spec,))
+    return entry._replace(operation=operation)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"), [("norm/moving_mean", "float32[3]"), ("norm/gamma", "int64[2]"), ("norm/gamma", "float32[4]")]
+)
+def test_reads_of_other_variables_are_no_pair(name: str, spec: str) -> None:
+    a: list[Record | Value] = [RELU, read("norm/gamma", "float32[3]", gives=5), LOSS]
+    found = compare(a, [RELU, read(name, spec, gives=6), LOSS])
+    assert (found.compared, found.alone, found.first, found.earliest) == (2, [1, 1], None, None)
+
+
+@pytest.mark.parametrize("name", ["adam_1/iteration", "adam/iteration:0", "adam/iteration"])
+def test_what_counts_objects_is_not_their_name(name: str) -> None:
+    found = compare([read("adam/iteration", "int64[]", gives=5)], [read(name, "int64[]", gives=6)])
+    assert (found.first, found.earliest and found.earliest.kind) == (None, "variable")
+
+
+def test_where_the_runs_part_both_sides_are_named() -> None:
+    a = [RELU, op("FusedBatchNormV3", 8, [2], [3]), op("Sum", 9, [3], [4])]
+    b = [RELU, op("Mean", 8, [2], [5]), op("SquaredDifference", 8, [2], [6]), op("Sum", 9, [7], [8])]
+    found = compare(a, b)
+    assert found.parting is not None
+    assert found.parting.to_json() == {"a": ["FusedBatchNormV3"], "b": ["Mean", "SquaredDifference"]}
+    assert found.earliest is not None
+    assert found.earliest.a is a[2]
+
+
+def test_runs_that_part_and_give_the_same_are_the_same() -> None:
+    found = compare(A, [RELU, op("Cast", 4, [2], [2]), *A[1:]])
+    assert (found.same, found.parting) == (True, None)
+
+
+def test_a_result_of_another_shape_is_not_of_equal_inputs() -> None:
+    other = MATMUL._replace(outputs=(9,))
+    other = other._replace(operation=other.operation._replace(outputs=("float32[9,9]",)))
+    found = compare([MATMUL], [other])
+    assert (found.first, found.earliest and found.earliest.kind) == (None, "carried")

@@ -35,17 +35,27 @@ def test_the_first_operation_its_line_and_what_differs(tmp_path: Path) -> None:
     assert lines(tmp_path, RUN, OTHER) == [
         "different bits: A a.trace (TensorFlow 2.21.0) and B b.trace (TensorFlow 2.18.1)",
         "  3 pairs of entries of 1 step compared",
-        "  x MatMul is the first operation that gave different bits from equal inputs",
+        "  x MatMul is the first operation that gave different bits from inputs that are equal as far as they are known",
         "      where: train.py:4 in step, step 0",
         "      named: dense/MatMul and dense_1/MatMul",
         "      reads: float32[2], float32[2]",
         "      gives: float32[2]",
         "      of its 2 inputs 1 have a fingerprint, and were compared",
+        "      why: Another version, device or instruction set computes this operation with another kernel, "
+        "or in another order.",
+        "      fix: Make the conditions that differ equal; `envlock verify` says how.",
         "differences between the two environments",
         "  i environ.ONEDNN_MAX_CPU_ISA: none in A, AVX2 in B",
         "  i tensorflow.version: 2.21.0 in A, 2.18.1 in B",
         "  i threads.intra_op: 2 in A, 4 in B",
     ]
+
+
+def test_only_where_every_input_is_known_are_inputs_called_equal(tmp_path: Path) -> None:
+    known = [op("MatMul", 4, [2, 6], [output]) for output in (3, 5)]
+    assert lines(tmp_path, [RUN[0], known[0]], [RUN[0], known[1]])[2] == (
+        "  x MatMul is the first operation that gave different bits from equal inputs"
+    )
 
 
 def test_the_same_bits(tmp_path: Path) -> None:

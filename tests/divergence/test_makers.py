@@ -23,8 +23,8 @@ import pytest
 
 from envlock.data.determinism import get_source, load_makers
 from envlock.divergence.makers import find_candidates, list_sources
+from envlock.guest.tracing.run_traces import _watch_imports
 from envlock.guest.tracing.source_lines import Places
-from envlock.guest.tracing.trace_program import _watch_imports
 from envlock.guest.tracing.value_makers import Held, Makers, _find_owner
 
 HERE = Path(__file__).name

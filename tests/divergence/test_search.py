@@ -16,6 +16,7 @@ from envlock.divergence.observed_runs import AGAIN, Observed, Request, RunTimeou
 from envlock.divergence.trace import Record, Value
 from envlock.guest.target import Target
 from envlock.guest.tracing.source_lines import Places
+from envlock.guest.training.store import LOG
 from envlock.reports import render
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Report
@@ -337,7 +338,7 @@ def test_a_search_that_is_stopped_in_the_first_runs_tells_of_those_that_ended(
         for number in range(finished):
             write(folder / f"{number}.trace", read(2 if number < 2 else 3))
             lines.append(json.dumps({"run": number, "end": "finished"}) + "\n")
-        (folder / "answers.jsonl").write_text("".join(lines))
+        (folder / LOG).write_text("".join(lines))
         raise KeyboardInterrupt("SIGTERM")
 
     request = Request(Target(Path("train.py"), "step"), None, 5, fresh=False)

@@ -145,7 +145,9 @@ def test_a_line_that_the_file_no_longer_has_is_named_without_its_text() -> None:
 def test_what_the_linter_says_of_the_pipeline_that_was_read() -> None:
     place = Where(operation="shuffle", file="train.py", line=8)
     found = report(
-        "data", pipelines=(Finding("ENV501", "error", place, "it has no seed", "Why.", "Seed it.", ""),), others=()
+        "data",
+        pipelines=(Finding("ENV501", "error", place, message="it has no seed", why="Why.", fix="Seed it.", source=""),),
+        others=(),
     )
     assert render(found).splitlines()[-4:] == [
         "      known as: resource-scatter-add-cpu",

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from envlock.divergence.children import Children
 from envlock.divergence.debug import debug
 from envlock.divergence.observed_runs import AGAIN, Observed, Request, need_finished, observe
 from envlock.guest.target import parse_target
+from envlock.numerics.session import Session
 from envlock.runtime.report import Report
 from tests.divergence.animals import ZOO
 
@@ -21,7 +21,7 @@ class Keeper:
     def __init__(self, python: Path, folder: Path) -> None:
         self._python = python
         self._folder = folder
-        self._children: defaultdict[object, Children] = defaultdict(Children)
+        self._sessions: defaultdict[object, Session] = defaultdict(Session)
         self._count = 0
 
     def ask(self, name: str, *, runs: int, zoo: Path = ZOO, fresh: bool = False) -> Report:
@@ -31,15 +31,15 @@ class Keeper:
 
     def close(self) -> None:
         """End all."""
-        for children in self._children.values():
-            children.close()
+        for session in self._sessions.values():
+            session.close()
 
     def _observe(self, request: Request, into: Path) -> Observed:
         if into.name.endswith(AGAIN):
             self.close()
         self._count += 1
-        children = self._children[request.serial, request.mode]
-        return need_finished(observe(request, self._folder / str(self._count), children=children))
+        session = self._sessions[request.serial, request.mode]
+        return need_finished(observe(request, self._folder / str(self._count), session=session))
 
 
 @contextmanager

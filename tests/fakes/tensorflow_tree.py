@@ -21,7 +21,10 @@ BUILD_INFO = (
 NUMBERS = {"CUDART": "12", "CUPTI": "12", "CUBLAS": "12", "CUSOLVER": "11", "CURAND": "10", "CUFFT": "11"}
 NUMBERS.update(CUSPARSE="12", CUDNN="9")
 NCCL_SYMBOL = "_ZN3tsl8internal9DsoLoader16GetNcclDsoHandleEv"
-WHEELS = ("cublas", "cuda_runtime", "cudnn", "cufft", "cusolver", "cusparse", "nccl", "nvjitlink", "cuda_nvrtc")
+WHEELS = (
+    *("cublas", "cuda_cupti", "cuda_nvrtc", "cuda_runtime", "cudnn"),
+    *("cufft", "cusolver", "cusparse", "nccl", "nvjitlink"),
+)
 PARTS = ("graph", "ops", "cnn", "adv", "heuristic", "engines_precompiled", "engines_runtime_compiled")
 
 
@@ -52,7 +55,9 @@ class Installation:
         (package / "python/platform").mkdir(parents=True)
         (package / "__init__.py").touch()
         (package / "python/platform/build_info.py").write_text(build_info)
-        (self.site / "tensorflow-2.21.0.dist-info").mkdir()
+        info = self.site / "tensorflow-2.21.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Name: tensorflow\nVersion: 2.21.0\n")
         gpus = package / "include/third_party/gpus/cuda"
         gpus.mkdir(parents=True)
         if config:

@@ -1,4 +1,4 @@
-"""The pages of docs/fleet as they stand there: their files are written, and what their commands print is compared.
+"""The pages of docs/guides/fleet as they stand there: their files are written, and what their commands print is compared.
 
 A block of Python or of a shell whose first comment is the name of a file is that file. In a block `console`, a line
 after `$ ` is a command, and what follows is what it prints, both streams: `...` alone stands for any lines, and `[...]`
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.test_documentation import FENCE, ROOT
 
-PAGES = ROOT / "docs" / "fleet"
+PAGES = ROOT / "docs" / "guides" / "fleet"
 FILE = re.compile(r"(?:#!.*\n)?# (\w+\.\w+)\n")
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n?", re.MULTILINE)
 NOISE = re.compile(r"^environment: .*\n", re.MULTILINE)

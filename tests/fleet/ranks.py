@@ -25,9 +25,19 @@ def facts(**environ: str | None) -> dict[str, Any]:
 def rank(number: int, size: int = 8, *, per_node: int = 2, job: str = "7.0", **changes: Any) -> Made:
     """Return the statement and the document of a rank."""
     lock, launch, proven, rules = (changes.pop(name, None) for name in ("lock", "launch", "proven", "rules"))
+    policy, overrides = changes.pop("policy", ""), changes.pop("overrides", True)
     found = changes.pop("facts", None) or facts(**changes)
     who = Rank(number, size, f"n{number // per_node + 1}", job)
-    made: Made = make_statement(who, Snapshot(found, {}), launch or {}, lock or "", rules, proven=bool(proven))
+    made: Made = make_statement(
+        who,
+        Snapshot(found, {}),
+        launch or {},
+        lock or "",
+        rules,
+        policy=policy,
+        overrides=overrides,
+        proven=bool(proven),
+    )
     return made
 
 

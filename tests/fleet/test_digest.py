@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from envlock.fleet import fleet_assertion
 from envlock.fleet.digest import DOCUMENT_SIZE, LINES, PARTS, SIZE, digest, split_by_root
-from envlock.fleet.drift import compare_jobs
 from envlock.fleet.fleet_assertion import Verdict, gather_report
 from envlock.fleet.folder import Folder
 from envlock.fleet.node_names import NAME_LIMIT, few, node_list
@@ -22,7 +21,6 @@ from envlock.fleet.node_sets import find_missing, list_ranks
 from envlock.fleet.ranks import Rank
 from envlock.fleet.reduction import reduction
 from envlock.fleet.statement import canonical, make_failure
-from envlock.runtime.policies import Policy
 from envlock.runtime.report import Report
 from tests.exhaustive import exhaustive
 from tests.fleet.ranks import Made, facts, lockfile, rank
@@ -247,9 +245,3 @@ def test_what_others_state_names_no_file() -> None:
     _, groups = reduction([statement, other], {statement["root"]: found}, 2)
     assert [group.root for group in groups if group.odd] == ["../../x"]
     assert split_by_root(groups) == {}
-
-
-def test_what_has_changed_on_many_nodes_begins_with_a_few_of_them() -> None:
-    before, after = (job(aws, [packages(each)], lambda number: 0, 4_000) for each in (0, 1))
-    (found,), _ = compare_jobs([("one", before)], after, Policy("strict"))
-    assert found.message.startswith("ip-10-0-0-0.eu-west-1.compute.internal and 499 more: packages.package-0.version: ")

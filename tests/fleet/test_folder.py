@@ -11,7 +11,7 @@ import pytest
 from envlock.fleet import meeting
 from envlock.fleet.folder import Folder
 from envlock.fleet.meeting import meet
-from envlock.runtime.errors import EnvlockError, UsageError
+from envlock.runtime.errors import EnvlockError, UsageError, WriteError
 from tests.fleet.bed import run
 from tests.fleet.ranks import rank
 
@@ -89,6 +89,14 @@ def test_what_envlock_makes_is_accepted_whatever_the_umask(tmp_path: Path) -> No
 
 
 @needs_root
+def test_a_full_disk_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Folder(str(tmp_path), "7.0")
+    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(WriteError, match="No space left on device"):
+        folder.settle("0", {})
+    assert [name for _, _, names in os.walk(tmp_path) for name in names] == []
+
+
 def test_a_folder_that_changes_hands_before_the_verdict_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,5 +131,5 @@ def test_a_job_does_not_start_in_the_folder_of_another_user(tmp_path: Path) -> N
     done = run(
         [sys.executable, "-c", "import envlock; envlock.assert_fleet(timeout=60); print('training')"], tmp_path, who
     )
-    assert (done.code, "training" in done.output) == (1, False)
+    assert (done.code, "training" in done.output) == (2, False)
     assert f".envlock-fleet/j belongs to user {OTHER}, and this process to user 0" in done.errors

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
+import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +21,7 @@ from envlock.fleet.fleet_assertion import _decide
 from envlock.fleet.folder import Folder
 from envlock.fleet.ranks import count_restarts, find_rank
 from envlock.runtime.errors import EnvironmentMismatch, UsageError
-from tests.fleet.bed import run
+from tests.fleet.bed import ROOT, run
 from tests.fleet.ranks import rank
 
 ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
@@ -44,9 +51,49 @@ def join(folder: Path, **more: str) -> Any:
     return run([sys.executable, "-c", LATE], folder, {"ENVLOCK_FLEET_JOB": "j", **more})
 
 
+BEGIN = "import os, pathlib, time; pathlib.Path('began-' + os.environ['ENVLOCK_FLEET_RANK']).touch(); time.sleep(60)"
+RUNNING = f"{ALONE}; {BEGIN}"
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a rank and what it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextmanager
+def running_job(folder: Path, *words: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Run a job of two ranks that trains until the end of the context."""
+    with ExitStack() as stack:
+        ranks = []
+        for number in range(2):
+            own = {"RANK": str(number), "SIZE": "2", "JOB": "j", "NODE": f"n{number}"}
+            variables = {f"ENVLOCK_FLEET_{name}": value for name, value in own.items()}
+            process = subprocess.Popen(
+                words or [sys.executable, "-c", RUNNING],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+                stderr=stack.enter_context((folder / f"errors-{number}").open("wb")),
+                start_new_session=True,
+            )
+            stack.callback(end, process)
+            ranks.append(process)
+        deadline = time.monotonic() + 30
+        while len(list(folder.glob("began-*"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield ranks
+
+
 @pytest.mark.processes
-def test_a_late_rank_is_compared_with_those_that_have_started(tmp_path: Path) -> None:
-    assert [each.code for each in start_job(tmp_path)] == [0, 0]
+def test_a_late_rank_is_compared_with_those_that_run(tmp_path: Path) -> None:
+    with running_job(tmp_path) as (first, _):
+        check_late_ranks(tmp_path)
+        end(first)
+        assert join(tmp_path).code == 0, "one of the ranks still runs"
+
+
+def check_late_ranks(tmp_path: Path) -> None:
     assert join(tmp_path).code == 0
     done = join(tmp_path, **ODD)
     assert (done.code, done.output) == (1, "")
@@ -56,6 +103,55 @@ def test_a_late_rank_is_compared_with_those_that_have_started(tmp_path: Path) ->
     ]
     warned = join(tmp_path, ENVLOCK_MODE="warn", **ODD)
     assert (warned.code, "ENVLOCK_MODE=warn, so this does not stop the program" in warned.errors) == (0, True)
+    more = join(tmp_path, ENVLOCK_POLICY="functional")
+    assert (more.code, "  x ranks ask for different policies: " in more.errors) == (1, True)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("how", ["ended", "killed"])
+def test_a_verdict_of_ranks_that_have_ended_is_not_believed(tmp_path: Path, how: str) -> None:
+    """The job is started again under the same name, with other environments, and the late rank is the first to come."""
+    if how == "ended":
+        assert [each.code for each in start_job(tmp_path)] == [0, 0]
+    else:
+        with running_job(tmp_path):
+            pass
+    done = join(tmp_path)
+    assert (done.code, done.output, done.errors.splitlines()[0]) == (
+        4,
+        "",
+        "envlock: cannot decide: the ranks of the verdict in fleet/j have ended",
+    )
+
+
+@pytest.mark.processes
+def test_a_program_that_a_rank_becomes_goes_on_holding_the_verdict(tmp_path: Path) -> None:
+    """`fleet run --engine files -- CMD`: and CMD, which calls once more, is no second process of a rank."""
+    command = f"{sys.executable} -c {shlex.quote(RUNNING)}; true"
+    words = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "files", "--to", "fleet", "--"]
+    with running_job(tmp_path, *words, "sh", "-c", command):
+        assert join(tmp_path).code == 0
+    assert [(tmp_path / f"errors-{number}").read_text() for number in range(2)] == ["", ""]
+
+
+@pytest.mark.processes
+def test_a_second_process_of_a_rank_says_at_once_that_the_job_was_decided(tmp_path: Path) -> None:
+    own = {"RANK": "1", "SIZE": "2", "JOB": "j", "NODE": "n9"}
+    with running_job(tmp_path):
+        second = ALONE.replace("timeout=8", "timeout=1")
+        done = run(
+            [sys.executable, "-c", second], tmp_path, {f"ENVLOCK_FLEET_{name}": value for name, value in own.items()}
+        )
+    said, *others = done.errors.splitlines()
+    assert (done.code, said) == (
+        4,
+        "envlock: this job was decided before this process of rank 1 came (2 ranks alike); "
+        "waiting 1 s for rank 0 to call again",
+    )
+    assert others[0] == (
+        "envlock: cannot decide: this job was decided before this rank came (2 ranks alike), "
+        "and rank 0 has not called again within 1 s"
+    )
 
 
 @pytest.mark.processes

@@ -479,14 +479,6 @@ def test_the_mode_counts_for_what_multiprocessing_spawns_as_well(
 
 
 @pytest.mark.processes
-def test_a_mode_that_does_not_exist_is_said_once(tmp_path: Path) -> None:
-    ends = started(tmp_path, {}, {"ENVLOCK_MODE": "of"})
-    assert [each.code for each in ends] == [4, 4]
-    assert "  ? n1 (rank 1): cannot report: invalid ENVLOCK_MODE `of`\n" in ends[0].errors
-    assert ends[1].errors == ""
-
-
-@pytest.mark.processes
 @pytest.mark.parametrize("mode", ["warn", "off"])
 def test_all_ranks_go_on_where_all_are_to(tmp_path: Path, mode: str) -> None:
     odd = {"ENVLOCK_MODE": mode, "TF_ENABLE_ONEDNN_OPTS": "0"}

@@ -1,4 +1,4 @@
-"""Each page of docs/fleet is run as it is written, on the launcher that it is about."""
+"""Each page of docs/guides/fleet is run as it is written, on the launcher that it is about."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_node_check(tmp_path: Path) -> None:
 def test_every_page_is_run() -> None:
     run = {name.removeprefix("test_") for name in vars(TestRun) if name.startswith("test_")}
     stems = {page.stem.replace("-", "_") for page in pages.PAGES.glob("*.md")}
-    assert stems == {*run, "kubernetes", "node_check", "torchrun"}
+    assert stems == {*run, "index", "kubernetes", "node_check", "torchrun"}
 
 
 @pytest.fixture

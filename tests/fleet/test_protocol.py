@@ -235,9 +235,7 @@ def check_arrivals(size: int, monkeypatch: pytest.MonkeyPatch) -> int:
         assert world.wrong() == [], processes
         times = [each.arrives for each in processes]
         in_time = len(times) == size and all(times[0] - TIMEOUT < at < times[0] + TIMEOUT for at in times[1:])
-        expected = {REFUSES}
-        if in_time:
-            expected = {TRAINS}
+        expected = {TRAINS} if in_time else {REFUSES}
         assert {each.end for each in processes} == expected, processes
         count += 1
     return count

@@ -56,3 +56,31 @@ def test_without_a_pause_nothing_is_changed() -> None:
     before = signal.getsignal(signal.SIGTERM)
     refusal_end.wait_for_readers(0, 1)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+CAUGHT = """
+import sys
+from envlock.fleet.fleet_assertion import assert_fleet
+for _ in range({times}):
+    try:
+        assert_fleet(engine="nonesuch")
+    except Exception:
+        pass
+{end}
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("end", "code", "last"),
+    [
+        ("raise KeyError('mine')", 1, "KeyError: 'mine'"),
+        ("assert_fleet(engine='nonesuch')", 2, "hint: choose from: auto, files, mpi, tf"),
+    ],
+)
+def test_refusals_that_were_caught_leave_one_hook_and_an_error_its_own_code(end: str, code: int, last: str) -> None:
+    program = CAUGHT.format(times=1200, end=end)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (code, last)
+    assert "RecursionError" not in done.stderr
+    assert "in end" not in done.stderr

@@ -1,7 +1,7 @@
 """torchrun as far as its processes see it: the variables that torchrun of PyTorch 2.14.1 sets, and its restarts.
 
 The wheel of PyTorch needs 3 GB of CUDA libraries to be imported. What it sets was printed by
-`torchrun --standalone --nproc-per-node 1 --no-python env` on 2026-11-25; docs/fleet/torchrun.md was run with it then.
+`torchrun --standalone --nproc-per-node 1 --no-python env` on 2026-11-25; docs/guides/fleet/torchrun.md was run with it then.
 """
 
 from __future__ import annotations

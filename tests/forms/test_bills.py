@@ -21,15 +21,13 @@ from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from envlock.forms import cyclonedx, slsa
 from envlock.lock.models import Lockfile
-from envlock.packages.licenses import License, parse, read_license
-from envlock.runtime.errors import LockfileError, OutsideError, UsageError
+from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import model
 from tests.containers.test_injection import HOSTILE, put, strings
 from tests.forms.pushed import pushed
 from tests.golden_files import assert_as_golden
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
-LICENSES = {"keras": License(names=("Apache Software License",)), "numpy": License("BSD-3-Clause AND Zlib")}
 
 
 @cache
@@ -37,9 +35,9 @@ def _validator() -> JsonStrictValidator:
     return JsonStrictValidator(SchemaVersion.V1_6)
 
 
-def bill(lock: Lockfile, licenses: dict[str, License] | None = None) -> dict[str, Any]:
+def bill(lock: Lockfile) -> dict[str, Any]:
     """Return a bill of materials that CycloneDX's own validator takes."""
-    text = cyclonedx.render(lock, licenses or {})
+    text = cyclonedx.render(lock)
     assert _validator().validate_str(text) is None
     assert text.isascii()
     found: dict[str, Any] = json.loads(text)
@@ -53,23 +51,22 @@ def _version(text: str) -> str:
 
 @pytest.mark.parametrize(("form", "name"), [(cyclonedx, "sbom.cdx.json"), (slsa, "provenance.json")])
 def test_golden_files_and_the_same_bytes_twice(form: Any, name: str) -> None:
-    text = form.render(model(pushed()), LICENSES)
-    assert text == form.render(model(json.loads(json.dumps(pushed()))), dict(reversed(LICENSES.items())))
+    text = form.render(model(pushed()))
+    assert text == form.render(model(json.loads(json.dumps(pushed()))))
     assert_as_golden(_version(text), GOLDEN / name)
 
 
 def test_the_validator_would_say_so() -> None:
-    text = cyclonedx.render(model(pushed()), {})
+    text = cyclonedx.render(model(pushed()))
     assert _validator().validate_str(text.replace('"SHA-256"', '"SHA-255"')) is not None
 
 
 def test_every_package_is_in_the_bill_with_its_hash_or_the_reason() -> None:
     lock = model(pushed())
-    found = {each["name"]: each for each in bill(lock, LICENSES)["components"] if "package:" in each["bom-ref"]}
+    found = {each["name"]: each for each in bill(lock)["components"] if "package:" in each["bom-ref"]}
     assert found.keys() == (lock.facts.packages or {}).keys()
     assert {name for name, each in found.items() if "hashes" not in each} == {"mine", "tensorflow", "tf-keras"}
     assert found["mine"]["properties"] == [{"name": "envlock:unproven", "value": "it is an editable install"}]
-    assert found["numpy"]["licenses"] == [{"expression": "BSD-3-Clause AND Zlib", "acknowledgement": "declared"}]
 
 
 def test_package_urls_are_canonical() -> None:
@@ -88,7 +85,7 @@ def test_a_lock_without_image_and_wheels_has_a_bill_and_no_provenance() -> None:
     assert {each["type"] for each in found["components"]} == {"library", "platform"}
     for held in (kept, pushed(wheels=None)):
         with pytest.raises(UsageError) as raised:
-            slsa.render(model(held), {})
+            slsa.render(model(held))
         assert raised.value.message == "the lockfile does not say how its image was built"
         assert raised.value.hint == "run `envlock build` to build and record one"
 
@@ -124,21 +121,21 @@ IMAGE = {"name": "docker.io/library/python", "tag": "3.11", "digest": f"sha256:{
 def test_where_the_python_of_an_image_comes_from_is_a_material(python: dict[str, Any]) -> None:
     held = pushed()
     held["base_image"] |= {**python, "route": "cuda"}
-    document = json.loads(slsa.render(model(held), {}))
+    document = json.loads(slsa.render(model(held)))
     materials = document["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert [each["digest"]["sha256"] for each in materials[:2]] == ["c8" * 32, "e1" * 32]
 
 
 def test_a_wheel_of_the_image_that_the_lock_has_lost_is_named() -> None:
     with pytest.raises(UsageError) as raised:
-        slsa.render(model(pushed(wheels=["keras", "scipy"])), {})
+        slsa.render(model(pushed(wheels=["keras", "scipy"])))
     assert raised.value.message == "the lockfile does not have the wheel of scipy, which is in its image"
     assert raised.value.hint == "run `envlock build` again"
 
 
 @pytest.mark.parametrize("reference", [pushed()["image"]["reference"], None])
 def test_the_provenance_is_read_by_a_foreign_verifier(reference: str | None) -> None:
-    document = json.loads(slsa.render(model(pushed(reference=reference)), {}))
+    document = json.loads(slsa.render(model(pushed(reference=reference))))
     statement = Statement.copy_from_pb(ParseDict(document, StatementMessage()))
     statement.validate()
     predicate = ParseDict(document["predicate"], Provenance())  # which refuses an unknown field
@@ -170,7 +167,7 @@ def test_a_standalone_python_is_in_the_bill_and_the_provenance_by_its_hash() -> 
         "hashes": [{"alg": "SHA-256", "content": STANDALONE["sha256"]}],
         "externalReferences": [{"type": "distribution", "url": url}],
     }
-    materials = json.loads(slsa.render(lock, {}))["predicate"]["buildDefinition"]["resolvedDependencies"]
+    materials = json.loads(slsa.render(lock))["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert {"name": STANDALONE["file"], "uri": url, "digest": {"sha256": STANDALONE["sha256"]}} in materials
 
 
@@ -187,7 +184,7 @@ def test_a_hostile_package_is_a_value_and_nothing_else() -> None:
                 lock = model(held)
             except LockfileError:
                 continue
-            found = json.loads(cyclonedx.render(lock, {}))
+            found = json.loads(cyclonedx.render(lock))
             packages = [each for each in found["components"] if "package:" in each["bom-ref"]]
             assert len(packages) == 5
             for each in packages:
@@ -195,40 +192,3 @@ def test_a_hostile_package_is_a_value_and_nothing_else() -> None:
                 assert (read.type, read.name, read.version) == ("pypi", each["name"], each.get("version"))
             taken += 1
     assert taken > 10
-
-
-METADATA = """\
-Metadata-Version: 2.1
-Name: x
-License: {}
-Classifier: License :: OSI Approved
-Classifier: License :: OSI Approved :: MIT License
-Classifier: Programming Language :: Python
-
-License-Expression: in the body
-"""
-
-
-@pytest.mark.parametrize(
-    ("metadata", "expected"),
-    [
-        ("License-Expression: MIT OR Apache-2.0\nLicense: MIT\n", License("MIT OR Apache-2.0")),
-        (METADATA.format("Apache 2.0"), License(names=("Apache 2.0", "MIT License"))),
-        (METADATA.format("UNKNOWN"), License(names=("MIT License",))),
-        (METADATA.format("x" * 201), License(names=("MIT License",))),
-        (METADATA.format("first line\n second line"), License(names=("MIT License",))),
-        ("Name: x\n", License()),
-        ("", License()),
-    ],
-)
-def test_a_licence_is_what_the_metadata_declares(metadata: str, expected: License) -> None:
-    assert parse(metadata.encode()) == expected
-
-
-def test_a_broken_wheel_is_told(tmp_path: Path) -> None:
-    wheel = tmp_path / "x-1.0-py3-none-any.whl"
-    wheel.write_bytes(b"no zip")
-    with pytest.raises(OutsideError) as raised:
-        read_license(wheel)
-    assert raised.value.message == f"cannot read the wheel {wheel}: File is not a zip file"
-    assert raised.value.hint == "remove it and run `envlock vendor` again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from functools import cache
 from importlib import import_module, resources
 from pathlib import Path
@@ -26,12 +27,15 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FILES = {"compose": "compose.yaml", "devcontainer": "devcontainer.json", "kubernetes": "kubernetes.yaml"}
 FILES["kubernetes-fleet"] = "kubernetes-fleet.yaml"
 FILES["jobset"] = "jobset.yaml"
+FILES["docker-run"] = "docker-run.sh"
+CLUSTER = ["kubernetes", "kubernetes-fleet", "jobset"]
+MACHINE = ["compose", "devcontainer", "docker-run"]
 JOBSET = json.loads(Path(__file__).with_name("jobset.schema.json").read_text(encoding="utf-8"))
 
 
 def render(form: str, held: dict[str, Any]) -> str:
     """Return a form of a lock."""
-    text: str = import_module(FORMS[form]).render(model(held), {})
+    text: str = import_module(FORMS[form]).render(model(held))
     return text
 
 
@@ -39,6 +43,8 @@ def parsed(form: str, held: dict[str, Any]) -> dict[str, Any]:
     """Return what a reader of the format finds, which its published schema allows."""
     text = render(form, held)
     assert text.isascii()
+    if form == "docker-run":
+        return {"words": shlex.split(text, comments=True)}
     found = loaded(text)
     if form == "compose":
         jsonschema.validate(found, _compose())
@@ -106,7 +112,87 @@ def test_the_schemas_would_say_so() -> None:
         kubernetes_validate.validate({**job, "spec": {**job["spec"], "backoffLimit": "none"}}, "1.31", strict=True)
 
 
-@pytest.mark.parametrize("form", FILES)
+@pytest.mark.parametrize("form", MACHINE)
+def test_one_machine_needs_no_registry(form: str) -> None:
+    held = pushed(reference=None)
+    text = json.dumps(parsed(form, held))
+    assert held["image"]["id"] in text
+    if form != "devcontainer":
+        assert "never" in text, "nobody else has the image"
+    with pytest.raises(UsageError) as raised:
+        render(form, {**held, "image": None})
+    assert str(raised.value) == ("the lockfile names no image\nhint: run `envlock build` to build and record one")
+
+
+def list_pods(form: str, held: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the specification of each pod of a form."""
+    found = parsed(form, held)
+    job = found["documents"][0] if "documents" in found else found
+    if form == "jobset":
+        return [each["template"]["spec"]["template"]["spec"] for each in job["spec"]["replicatedJobs"]]
+    return [job["spec"]["template"]["spec"]]
+
+
+OWN = {"files": {}, "workdir": "/app", "user": "1000:1000", "command": [], "environ": {}}
+
+VOLUMES = {
+    *("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected"),
+    "secret",
+}
+"""Those that `restricted` allows."""
+
+
+@pytest.mark.parametrize("form", CLUSTER)
+def test_pods_are_admitted_under_restricted(form: str) -> None:
+    """The controls of https://kubernetes.io/docs/concepts/security/pod-security-standards/, one after the other."""
+    for pod in list_pods(form, pushed()):
+        assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers", "ephemeralContainers"} & pod.keys()
+        assert all(set(volume) - {"name"} <= VOLUMES for volume in pod["volumes"])
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"runAsUser", "seLinuxOptions", "sysctls", "appArmorProfile"} & pod["securityContext"].keys()
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert not {"privileged", "procMount", "runAsUser", "seLinuxOptions"} & context.keys()
+            assert not any("hostPort" in port for port in container.get("ports", []))
+            assert context["readOnlyRootFilesystem"] is True, "beyond the standard"
+
+
+@pytest.mark.parametrize("form", CLUSTER)
+def test_a_program_can_write_where_it_has_no_code(form: str) -> None:
+    shared = ["/dev/shm", "/tmp"]
+    code = {"train.py": "00" * 32}
+    for files, workdir, expected in (
+        (code, "/app", [*shared, "/home/user"]),
+        (code, "/home/user", shared),
+        ({}, "/home/user", [*shared, "/home/user"]),
+    ):
+        (pod,) = list_pods(form, pushed(container={**OWN, "files": files, "workdir": workdir}))
+        mounts = [mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]]
+        assert [mount for mount in mounts if mount != "/fleet"] == expected
+
+
+@pytest.mark.parametrize("form", CLUSTER)
+def test_a_private_registry_has_a_secret(form: str) -> None:
+    (pod,) = list_pods(form, pushed())
+    assert pod["imagePullSecrets"] == [{"name": "ghcr-io"}]
+    assert "kubectl create secret docker-registry ghcr-io --docker-server=ghcr.io " in render(form, pushed())
+
+
+@pytest.mark.parametrize("form", ["kubernetes-fleet", "jobset"])
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [(["python3", "main.py"], ["python3", "main.py"]), ([], ["/opt/venv/bin/python", "train.py"])],
+)
+def test_the_pods_run_the_recorded_command(form: str, command: list[str], expected: list[str]) -> None:
+    (pod,) = list_pods(form, pushed(container={**OWN, "command": command}))
+    args = pod["containers"][0]["args"]
+    assert args[args.index("--") + 1 :] == expected
+
+
+@pytest.mark.parametrize("form", CLUSTER)
 def test_an_image_in_no_registry_is_told(form: str) -> None:
     with pytest.raises(UsageError) as raised:
         render(form, lock())
@@ -180,7 +266,8 @@ def check_pods(spec: dict[str, Any], hosts: list[str]) -> None:
     assert int(environ["ENVLOCK_FLEET_SIZE"]["value"]) == spec["completions"] == spec["parallelism"]
     assert "command" not in container, "it would replace the entrypoint, which verifies"
     assert "--timeout" in container["args"]
-    assert pod["securityContext"] == {"runAsNonRoot": True, "fsGroup": 1000, "fsGroupChangePolicy": "OnRootMismatch"}
+    context = pod["securityContext"]
+    assert (context["fsGroup"], context["fsGroupChangePolicy"]) == (1000, "OnRootMismatch")
     names = list(environ)
     assert names.index("ENVLOCK_FLEET_RANK") < names.index("TF_CONFIG"), "Kubernetes expands what stands before"
     for index in range(spec["completions"]):
@@ -205,3 +292,9 @@ def check_policy(job: dict[str, Any], policy: dict[str, Any], binding: dict[str,
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["image"].rpartition("@")[2] in digest["expression"]
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+
+
+def test_without_a_count_of_processors_docker_chooses() -> None:
+    held = pushed()
+    held["facts"] = {**held["facts"], "cpu": None}
+    assert "--cpuset-cpus" not in render("docker-run", held)

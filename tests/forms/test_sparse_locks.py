@@ -29,13 +29,13 @@ def changed(section: str | None = None, **fields: Any) -> dict[str, Any]:
 
 
 def components(held: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(cyclonedx.render(model(held), {}))["components"]
+    found: list[dict[str, Any]] = json.loads(cyclonedx.render(model(held)))["components"]
     return found
 
 
 def test_a_bill_is_named_after_the_project() -> None:
     held = {key: value for key, value in changed(project={"name": "training"}).items() if key != "image"}
-    document = json.loads(cyclonedx.render(model(held), {}))
+    document = json.loads(cyclonedx.render(model(held)))
     assert document["metadata"]["component"]["name"] == "training"
 
 
@@ -63,7 +63,7 @@ def test_a_wheel_of_no_index_has_the_plain_address() -> None:
 
 def test_without_packages_nothing_is_said_to_be_complete() -> None:
     held = changed("facts", packages={})
-    document = json.loads(cyclonedx.render(model({**held, "identity": None}), {}))
+    document = json.loads(cyclonedx.render(model({**held, "identity": None})))
     assert [each["aggregate"] for each in document["compositions"]] == ["incomplete"]
 
 
@@ -74,14 +74,14 @@ def test_the_vendor_of_a_debian_package_is_that_of_its_base() -> None:
 
 def test_a_downloaded_python_is_a_material() -> None:
     held = changed("base_image", route="cuda", python_archive=ARCHIVE, apt=None)
-    document = json.loads(slsa.render(model(held), {}))
+    document = json.loads(slsa.render(model(held)))
     materials = document["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert [each["digest"]["sha256"] for each in materials if each.get("name") == ARCHIVE["file"]] == ["0a" * 32]
 
 
 def test_a_wheel_of_an_image_that_nothing_proves_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^the lockfile does not have the wheel of keras, which is in its image\n"):
-        slsa.render(model({**pushed(), "identity": None}), {})
+        slsa.render(model({**pushed(), "identity": None}))
 
 
 def test_a_deployment_of_a_machine_that_is_not_known() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envlock.guest.training.contract import Misuse, flatten, is_model, iterate_steps, load
+from envlock.guest.training.contract import Misuse, Program, flatten, is_model, iterate_steps
 
 
 @pytest.fixture(autouse=True)
@@ -26,16 +26,20 @@ def script(folder: Path, code: str, name: str = "mine.py") -> str:
     return str(folder / name)
 
 
+def load(path: str, function: str | None, args: list[str], seed: int | None = None) -> Any:
+    return Program({"script": path, "module": False, "function": function, "args": args, "seed": seed}).load()
+
+
 def test_a_function_is_loaded_as_if_its_folder_were_the_scripts(tmp_path: Path) -> None:
     script(tmp_path, "VALUE = 3\n", "beside.py")
     code = "import sys, beside\ndef step():\n    return {'n': (__name__, beside.VALUE, sys.path[0], sys.argv[1:])}\n"
     call = load(script(tmp_path, code), "step", ["--fast"])
-    assert call(None) == {"n": ("mine", 3, str(tmp_path), ["--fast"])}
+    assert call() == {"n": ("mine", 3, str(tmp_path), ["--fast"])}
 
 
 def test_a_script_with_the_name_of_a_module_takes_nobodys_place(tmp_path: Path) -> None:
     call = load(script(tmp_path, "def step():\n    return {'n': __name__}\n", "json.py"), "step", [])
-    assert call(None) == {"n": "_envlock_script"}
+    assert call() == {"n": "_envlock_script"}
     assert sys.modules["json"].__name__ == "json"
     assert hasattr(sys.modules["json"], "dumps")
 
@@ -44,12 +48,12 @@ def test_a_whole_script_is_main_and_may_exit_with_zero(tmp_path: Path) -> None:
     said = tmp_path / "said"
     code = f"import sys\nwith open({str(said)!r}, 'a') as file: file.write(__name__)\nsys.exit(int(sys.argv[1]))\n"
     call = load(script(tmp_path, code), None, ["0"])
-    call(None)
-    call(None)
+    call()
+    call()
     assert said.read_text(encoding="utf-8") == "__main____main__"
     sys.argv[1] = "3"
     with pytest.raises(SystemExit) as caught:
-        call(None)
+        call()
     assert caught.value.code == 3
 
 
@@ -57,10 +61,10 @@ def test_the_seed_goes_to_a_function_that_takes_one(tmp_path: Path) -> None:
     path = script(
         tmp_path, "def with_default(seed=7): return seed\ndef without(seed): return seed\ndef none(): return 0\n"
     )
-    assert (load(path, "with_default", [])(3), load(path, "with_default", [])(None)) == (3, 7)
-    assert (load(path, "without", [])(3), load(path, "none", [])(3)) == (3, 0)
+    assert (load(path, "with_default", [], 3)(), load(path, "with_default", [])()) == (3, 7)
+    assert (load(path, "without", [], 3)(), load(path, "none", [], 3)()) == (3, 0)
     with pytest.raises(Misuse, match=r"^without needs a seed: add `--seed`$"):
-        load(path, "without", [])(None)
+        load(path, "without", [])()
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, cuda, ngc, slim
 from envlock.images.sources.ngc import NgcImage
-from envlock.runtime.release import minor
+from envlock.runtime.release import describe_beyond, minor
 from tests.exhaustive import exhaustive
 from tests.golden_files import assert_as_golden
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
 
 REVIEWED = reviewed()
-NEWEST = BUILDS[-1].tensorflow
+NEWEST = TABLES.builds.horizon.through
 H100 = {"driver_version": "535.104.05", "devices": {"0": {"compute_capability": "9.0"}}}
 
 
@@ -162,12 +162,12 @@ def test_exact_is_every_release_with_the_locks_label_and_no_other(tag: str) -> N
         (
             {"tensorflow": {"version": "2.99.0", "cuda_build": False}, "python": {"version": "3.12.3"}},
             "docker.io/library/python:3.12.3-slim-bookworm",
-            f"TensorFlow 2.99.0 is newer than the builds known here, up to {NEWEST}.",
+            f"{describe_beyond('TensorFlow', '2.99.0', NEWEST)}.",
         ),
         (
             {"tensorflow": {"version": "1.4.1", "cuda_build": False}, "python": {"version": "3.6.15"}},
             "docker.io/library/python:3.6.15-slim-bullseye",
-            f"TensorFlow 1.4.1 is none of the builds known here, up to {NEWEST}.",
+            f"TensorFlow 1.4.1 is not among the builds known here, up to {NEWEST}.",
         ),
         (
             {"tensorflow": {"version": "2.17.0+nv25.9", "nvidia_build": "nv25.9", "cuda_build": True}},

@@ -91,7 +91,7 @@ def test_where_no_image_can_the_hint_is_to_lock_less() -> None:
     with pytest.raises(CannotMatchError) as caught:
         check_base(found[0], found, asked)
     assert caught.value.message.startswith("no known base image can match under policy strict; the nearest, docker.io")
-    assert caught.value.hint == "accept the facts with `envlock ignore`, or lock them less closely with another policy"
+    assert caught.value.hint == "accept the facts with `envlock ignore`, or choose a less strict policy"
 
 
 def test_a_base_of_ones_own_that_cannot_match_is_named() -> None:
@@ -101,7 +101,7 @@ def test_a_base_of_ones_own_that_cannot_match_is_named() -> None:
         check_base(replace(own, mismatches=("system.libc_version is 2.36, locked 2.35",)), [], asked)
     assert str(caught.value) == (
         "cannot match under policy strict: system.libc_version is 2.36, locked 2.35 (docker.io/team/base:1)\n"
-        "hint: accept the facts with `envlock ignore`, or lock them less closely with another policy"
+        "hint: accept the facts with `envlock ignore`, or choose a less strict policy"
     )
 
 
@@ -117,7 +117,7 @@ def test_a_python_that_only_a_newer_release_can_have_is_looked_for_where_the_net
         resolve_offline(locked_by, BaseRequest())
     assert caught.value.hint == (
         "run `envlock build --pin`, which looks for this Python in the newest release of python-build-standalone, "
-        "or accept the facts with `envlock ignore`, or lock them less closely with another policy"
+        "or accept the facts with `envlock ignore`, or choose a less strict policy"
     )
 
 

@@ -58,7 +58,7 @@ ANSWERS = [
     (b"", f"cannot look up {NAME}: {URL} cannot be reached: it closed the connection without an answer", NETWORK),
     (
         answer(b"{", Content_Length="100"),
-        f"cannot look up {NAME}: {URL} broke off after 1 of 100 bytes",
+        f"cannot look up {NAME}: {URL} ended after 1 of 100 bytes",
         "try again later, or name another index or registry",
     ),
     (

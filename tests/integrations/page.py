@@ -1,11 +1,11 @@
-"""The programs of docs/integrations.md, which the tests of each host run."""
+"""The programs of docs/guides/integrations.md, which the tests of each host run."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrations.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "integrations.md"
 
 
 def program(heading: str) -> str:

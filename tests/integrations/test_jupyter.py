@@ -13,7 +13,7 @@ import pytest
 import envlock
 from envlock.integrations.jupyter import render_html
 from envlock.runtime.finding_place import Where
-from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report, Severity
 from tests.machines import distribution
 
 ROOT = Path(envlock.__file__).parent
@@ -54,6 +54,7 @@ print(json.dumps([answers, left, sorted({name.partition(".")[0] for name in sys.
 LOCK = """
 import json
 from envlock.runtime.collectors import take_snapshot
+
 found = take_snapshot()
 policy = {"name": "functional", "overrides": {"environ.**": "ignore"}}
 print(json.dumps({"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
@@ -106,7 +107,7 @@ def test_the_runtime_half_answers_all_but_the_doctor(tmp_path: Path) -> None:
         "matches under policy functional, with 1 override",
         envlock.cite(lock),
         "envlock.doctor needs the complete envlock, and only its runtime is installed; "
-        "install tf-envlock[cli], best as a tool of its own",
+        'install it as a tool of its own, in a checkout of envlock: uv tool install ".[cli]"',
         "unknown policy `lax`\nhint: choose from: strict, bits, same-arch, functional",
         f"unrecognized arguments: --deep{hint}",
         f"No closing quotation{hint}",
@@ -114,8 +115,10 @@ def test_the_runtime_half_answers_all_but_the_doctor(tmp_path: Path) -> None:
     ]
 
 
-def finding(severity: str, message: str, where: str | Where = "a.fact") -> Finding:
-    return Finding("exact", severity, where, message, "It <moves> bits.", "Do this\nor that", "somewhere")
+def finding(severity: Severity, message: str, where: str | Where = "a.fact") -> Finding:
+    return Finding(
+        "exact", severity, where, message=message, why="It <moves> bits.", fix="Do this\nor that", source="somewhere"
+    )
 
 
 def test_what_decides_is_a_table_and_the_rest_is_folded() -> None:

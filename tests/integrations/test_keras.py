@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import Command, activate
 from tests.exhaustive import exhaustive
 from tests.integrations.page import program
 
@@ -38,7 +38,7 @@ else:
 @pytest.fixture
 def python(tensorflow_python: Path, tmp_path: Path) -> Command:
     """Return the interpreter with TensorFlow in a folder with a lockfile of its environment."""
-    done = Command([str(tensorflow_python.parent / "envlock")], tmp_path)("capture", "--quiet")
+    done = activate(tensorflow_python, tmp_path)("capture", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
     return Command([str(tensorflow_python)], tmp_path)
 
@@ -52,7 +52,7 @@ def fit(python: Command, seed: int, epochs: int, environ: dict[str, str] | None 
 
 @exhaustive
 def test_a_run_is_held_to_the_weights_of_the_earlier_one(python: Command) -> None:
-    line = Command([str(Path(python.argv[0]).parent / "envlock")], python.folder)("show", "--line").stdout.strip()
+    line = activate(Path(python.argv[0]), python.folder)("show", "--line").stdout.strip()
     records = python.folder / "weights.json"
     assert fit(python, 1, 1) == [line, line, ["loss"]]
     first = json.loads(records.read_bytes())
@@ -132,7 +132,7 @@ def test_what_another_callback_has_saved_is_stamped(python: Command) -> None:
     assert done.returncode == 0, done.stderr
     line, loaded = done.stdout.splitlines()[-2:]
     assert loaded == "True"
-    own = Command([str(Path(python.argv[0]).parent / "envlock")], python.folder)
+    own = activate(Path(python.argv[0]), python.folder)
     assert own("show", "model.keras", "--line").stdout.strip() == line
 
 

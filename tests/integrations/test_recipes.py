@@ -1,4 +1,4 @@
-"""The commands of docs/integrations.md, and its recipes for other people's YAML: what they run, and how that ends."""
+"""The commands of docs/guides/integrations.md, and its recipes for other people's YAML: what they run, and how that ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/signing.md with the real tools: a signed model verifies, a changed stamp does not."""
+"""The recipes of docs/guides/signing.md with the real tools: a signed model verifies, a changed stamp does not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests import transcripts
 from tests.conftest import absent
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/signing.md"
+PAGE = ROOT / "docs/guides/signing.md"
 BEFORE, COSIGN, MODEL_SIGNING = PAGE.read_text(encoding="utf-8").split("\n## ")
 
 
@@ -33,7 +33,7 @@ def test_each_block_belongs_to_a_tool_and_is_run() -> None:
 )
 def test_a_tool_refuses_a_model_with_another_stamp(program: str, section: str, tmp_path: Path) -> None:
     if shutil.which(program) is None:
-        absent(f"no {program} on PATH: docs/signing.md says where it is from")
+        absent(f"no {program} on PATH: docs/guides/signing.md says where it is from")
     page = tmp_path / "signing.md"
     page.write_text(f"{BEFORE}\n{section}", encoding="utf-8")
     folder = tmp_path / "project"

@@ -16,9 +16,6 @@ FILES = "import glob\nfiles = {}\nnp.save('x', np.stack([np.load(file) for file 
 WORDS = "words = {}\nnp.save('x', {{word: at for at, word in enumerate(words)}})\n"
 POOL = "from multiprocessing import Pool\nwith Pool(2) as pool:\n    np.save('x', list(pool.{}(np.load, ['a', 'b'])))\n"
 MAP = "ds = tf.data.Dataset.range(9).map(lambda x: tf.random.uniform([]){})\n"
-ADD = "@tf.function\ndef f(x, y, z):\n    return x, {}\n"
-LOOP = "y = tf.map_fn(lambda x: x + tf.random.normal([]), [1.0]{})\n"
-XLA = "@tf.function{}\ndef f(x):\n    return x + tf.random.normal([3])\n"
 ABOVE = "#above\n"
 """What follows stands in a file without HEAD: it comes before the imports, or in the place of them."""
 OS = "import os\n"
@@ -52,7 +49,6 @@ DONE = {
         "env = gym.make('A')\nenv.reset(seed=7)\nnp.save('x', env.action_space.sample())\n",
         "env = gym.make('A')\nenv.reset(seed=7)\nenv.action_space.seed(7)\nnp.save('x', env.action_space.sample())\n",
     ),
-    "ENV210 filled": ("x = np.empty(3)\nnp.save('x', x)\n", "x = np.empty(3)\nx[:] = 7\nnp.save('x', x)\n"),
     "ENV301 stateless": (
         SEED + MAP.format(", num_parallel_calls=2"),
         "ds = tf.data.Dataset.range(9).map(lambda x: tf.random.stateless_uniform([], (1, x)), num_parallel_calls=2)\n",
@@ -61,22 +57,9 @@ DONE = {
     "ENV304 sorted": (WORDS.format("set(text.split())"), WORDS.format("sorted(set(text.split()))")),
     "ENV305 id": ("np.save('x', sorted(things, key=id))\n", "np.save('x', sorted(things, key=str))\n"),
     "ENV307 sorted": (POOL.format("imap_unordered"), POOL.replace("list(", "sorted(").format("imap_unordered")),
-    "ENV307 threads": (
-        THREADS.format("found.append(n)") + "np.save('x', found)\n",
-        THREADS.format("found.append((n, n))") + "found.sort()\nnp.save('x', found)\n",
-    ),
     "ENV307 training": (
         SEED + ON + MODEL + THREADS.format("model.train_on_batch(n, n)"),
         SEED + ON + MODEL + "for i in range(4):\n    model.train_on_batch(i, i)\n",
-    ),
-    "ENV402 reduce": (
-        ADD.format("tf.add_n([x, y, z])"),
-        "import functools\n" + ADD.format("functools.reduce(tf.add, [x, y, z])"),
-    ),
-    "ENV403 vectorized": (SEED + LOOP.format(""), SEED + LOOP.replace("tf.map_fn", "tf.vectorized_map").format("")),
-    "ENV404 stateless": (
-        SEED + XLA.format("(jit_compile=True)"),
-        XLA.replace("tf.random.normal([3])", "tf.random.stateless_normal([3], (1, 2))").format("(jit_compile=True)"),
     ),
 }  # fmt: skip
 
@@ -105,3 +88,17 @@ def find_rules(text: str) -> set[str]:
 def _complete(code: str) -> str:
     """Return code below HEAD, unless it says that it comes before the imports."""
     return code.removeprefix(ABOVE) if code.startswith(ABOVE) else HEAD + code
+
+
+@pytest.mark.parametrize(
+    ("version", "call"), [("1.15.5", "tf.set_random_seed(seed)"), ("2.3.0", "tf.random.set_seed(seed)")]
+)
+def test_a_fix_names_functions_that_the_version_has(version: str, call: str) -> None:
+    text = (
+        f"{HEAD}x = [random.random(), np.random.rand()]\ny = tf.random.normal([3])\n{MODEL}model.fit(x, y, epochs=2)\n"
+    )
+    fixes = {each.fix for each in check([parse("x.py", text)], Settings(version))}
+    assert any(call in fix for fix in fixes)
+    assert not any("tf.keras.utils.set_random_seed" in fix for fix in fixes)
+    now = {each.fix for each in check([parse("x.py", text)], Settings("2.21.0"))}
+    assert any("tf.keras.utils.set_random_seed" in fix for fix in now)

@@ -170,5 +170,5 @@ STANDARD = sorted(Path(os.__file__).parent.glob("*.py"))
 def test_the_standard_library_gives_no_traceback_and_hardly_a_finding(part: int) -> None:
     """It is code of every kind, and none of it trains: only its own random numbers may be told."""
     found = lint([str(file) for file in STANDARD[part::4]], LATEST)
-    assert {finding.rule for finding in found} <= {"ENV206", "ENV207"}
+    assert {finding.rule for finding in found if not finding.where.part} <= {"ENV206", "ENV207"}
     assert len(STANDARD) > 100

@@ -1,4 +1,4 @@
-"""A source is found however it is written: 40 ways times 17 sources."""
+"""A source is found however it is written: 40 ways times 10 sources."""
 
 from __future__ import annotations
 

@@ -27,15 +27,9 @@ SOURCES = {
     "tensorflow": Source("ENV204", "import tensorflow as tf\n", "tf.random.normal([3])"),
     "generator": Source("ENV205", "", "np.random.default_rng().random()"),
     "shuffle": Source("ENV203", "import tensorflow as tf\n", "tf.data.Dataset.range(9).shuffle(9)", "list({})"),
-    "clock": Source("ENV207", "import random, time\n", "time.time()", "random.seed({})"),
     "entropy": Source("ENV208", "import tensorflow as tf\n", "tf.random.get_global_generator()", "list({})"),
     "environment": Source("ENV209", "import gymnasium as gym\n", "gym.make('CartPole-v1')", "list({})"),
-    "memory": Source("ENV210", "", "np.empty(3) * 2"),
-    "files": Source("ENV303", "import os\n", "os.listdir('a')"),
-    "set": Source("ENV304", "", "list(set('a b'.split()))"),
     "hash": Source("ENV305", "", "hash('a' + str(np)) % 9"),
-    "arrival": Source("ENV307", "from multiprocessing import Pool\n", "list(Pool(2).imap_unordered(np.load, 'ab'))"),
-    "rows": Source("ENV308", "import sqlite3\n", "sqlite3.connect('a').execute('select a from b').fetchall()"),
     "switch": Source(
         "ENV302", SEEDED, "tf.data.Dataset.range(9).map(abs, num_parallel_calls=2, deterministic=False)", "list({})"
     ),
@@ -45,7 +39,6 @@ SOURCES = {
         "tf.data.Dataset.range(9).map(lambda x: x + tf.random.uniform([]), num_parallel_calls=2)",
         "list({})",
     ),
-    "loop": Source("ENV403", SEEDED, "tf.map_fn(lambda x: x + tf.random.normal([]), [1.0])", "list({})"),
 }
 
 WAYS = {

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.document import dump, validate
-from envlock.lock.merging import accept, find_unmatched, merge
+from envlock.lock.lock_warnings import describe_replaced
+from envlock.lock.merging import accept, add_moved, find_unmatched, merge
 from envlock.lock.models import Lockfile
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode
@@ -192,3 +193,36 @@ def test_a_merge_of_what_is_no_lockfile_writes_nothing(envlock: Command, tmp_pat
         "error: lockfile theirs is not valid: `lock_version` must be a whole number, but it is missing",
     )
     assert (tmp_path / "ours").read_bytes() == encode(document())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        ("packages.numpy", ["packages.numpy", "numpy"]),
+        ("numpy", ["numpy", "packages.numpy"]),
+        ("six", ["six", "packages.six"]),
+        ("tensorflow", ["tensorflow", "packages.tensorflow-cpu"]),
+        ("packages.tensorflow-cpu", ["packages.tensorflow-cpu", "tensorflow"]),
+        ("packages.numpy.version", ["packages.numpy.version"]),
+        ("cpu.flags", ["cpu.flags"]),
+    ],
+)
+def test_a_package_stands_for_all_that_its_version_changes(pattern: str, wanted: list[str]) -> None:
+    packages = {name: {"version": "1.0"} for name in ("numpy", "six", "tensorflow-cpu")}
+    assert add_moved(pattern, lock({"packages": packages})) == wanted
+
+
+def test_a_lockfile_of_another_environment_is_named_before_it_is_replaced() -> None:
+    """One upgrade is none; another Python, another TensorFlow or a third of the packages is."""
+    six = {f"p{number}": {"version": "1.0"} for number in range(6)}
+    base = {"python": {"version": "3.11.7"}, "tensorflow": {"version": "2.18.1"}, "packages": six}
+    old = lock(base)
+    for changes, expected in (
+        ({"packages": {**six, "p1": {"version": "2.0"}, "more": {"version": "1.0"}}}, ""),
+        ({"tensorflow": {"version": "2.21.0"}}, "(TensorFlow 2.18.1 -> 2.21.0, 0 packages with other versions)"),
+        ({"python": {"version": "3.12.1"}}, "(Python 3.11.7 -> 3.12.1, 0 packages with other versions)"),
+        ({"packages": {"p1": {"version": "1.0"}}}, "(5 packages with other versions)"),
+    ):
+        said = describe_replaced(old, lock({**base, **changes}))
+        assert len(said) == bool(expected)
+        assert expected in "".join(said)

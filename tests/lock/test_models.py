@@ -199,7 +199,8 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], message: str) -> None:
         (
             {"name": "strict", "overrides": {"cpu": "equal"}},
             "unknown rule `equal` (choose from: "
-            "exact, exact_where_locked, same_minor, at_least, superset, within_3_percent, proven, ignore)",
+            "exact, exact_where_asked, exact_where_locked, exact_or_unset, same_minor, "
+            "at_least, superset, within_3_percent, proven, ignore)",
         ),
     ],
 )
@@ -222,6 +223,6 @@ def test_a_section_of_the_models_is_a_section_of_the_reader() -> None:
     from envlock.runtime.collectors import COLLECTORS
     from envlock.runtime.lockfile import OPTIONAL, REQUIRED, SECTIONS
 
-    assert list(Facts.model_fields) == list(SECTIONS) == list(COLLECTORS)
+    assert list(Facts.model_fields) == list(SECTIONS) == [*COLLECTORS, "loaded"]
     aliases = {field.alias or name for name, field in models.Lockfile.model_fields.items()}
     assert aliases == set(REQUIRED) | set(OPTIONAL)

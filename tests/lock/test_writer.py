@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 import envlock
-from envlock.lock.temporary import open_draft_file, open_draft_folder
-from envlock.lock.writer import write_atomically
+from envlock.lock.temporary import open_draft_folder
+from envlock.lock.writer import restore_on_failure, write_atomically
+from envlock.runtime.drafts import open_draft_file
 from envlock.runtime.errors import WriteError
 
 ROOT = str(Path(envlock.__file__).parents[1])
@@ -216,7 +217,8 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_else(tmp_
     link.symlink_to("aim")
     for each in (left, folder, kept[0], kept[2]):
         aged(each)
-    with open_draft_folder(tmp_path) as going, open_draft_file(tmp_path) as (_, written):
+    with open_draft_folder(tmp_path) as going, open_draft_file(tmp_path) as (_, name):
+        written = Path(name)
         aged(going), aged(written)
         write_atomically(tmp_path / "x.lock", b"new")
         expected = [*(each.name for each in kept), "x.lock", going.name, written.name, link.name]
@@ -237,6 +239,15 @@ def test_what_a_killed_process_left_in_the_temporary_folder_is_removed_as_well(
     assert names(tmp_path) == []
 
 
+def test_a_named_draft_has_one_path_for_one_process_at_a_time(tmp_path: Path) -> None:
+    with open_draft_folder(tmp_path, "mine") as first, open_draft_folder(tmp_path, "mine") as second:
+        assert (first.name, first.stat().st_mode & 0o777) == (".envlock.mine.tmp", 0o700)
+        assert second not in (first, tmp_path)
+    assert names(tmp_path) == []
+    with open_draft_folder(tmp_path, "mine") as third:
+        assert third == first
+
+
 def test_a_draft_of_another_user_stays(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can make a file of another user")
@@ -245,3 +256,26 @@ def test_a_draft_of_another_user_stays(tmp_path: Path) -> None:
     os.chown(aged(left), 65534, -1)
     write_atomically(tmp_path / "x.lock", b"new")
     assert names(tmp_path) == [left.name, "x.lock"]
+
+
+@pytest.mark.parametrize("before", [b"old\n", None])
+def test_of_two_files_both_are_written_or_none(before: bytes | None, tmp_path: Path) -> None:
+    """What a full disk leaves when only the second one fails; the draft of the old content needs no room then."""
+    first = tmp_path / "pyproject.toml"
+    if before is not None:
+        first.write_bytes(before)
+        first.chmod(0o640)
+
+    def write_both() -> None:
+        with restore_on_failure(first):
+            write_atomically(first, b"new\n")
+            raise WriteError("full", hint="make room")
+
+    with pytest.raises(WriteError, match="full"):
+        write_both()
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == ([before] if before is not None else [])
+    with restore_on_failure(first):
+        write_atomically(first, b"new\n")
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"new\n"]
+    if before is not None:
+        assert first.stat().st_mode & 0o777 == 0o640

@@ -13,7 +13,6 @@ from envlock.numerics.bisection import (
     Cause,
     Causes,
     Differences,
-    add_processor,
     digest_run,
     find_smallest,
     judge_bisection,
@@ -132,33 +131,6 @@ def test_one_side_of_a_variable_that_is_hashed_is_enough() -> None:
         assert list_differences(a, b, {}) == Differences((), ("environ.NCCL_CONF_FILE",))
 
 
-def test_a_processor_that_is_emulated_moves_a_bit_or_proves_nothing() -> None:
-    cause = Cause("cpu.flags", "old", "new, emulated as Haswell")
-    differences = Differences((cause, MANY[0]), ())
-    same = judge_bisection(BisectEvidence(differences, (), "a", "a", 4), None, "train.py:step")
-    (finding,) = same.findings
-    assert (same.exit_code, finding.where.fact) == (4, "cpu.flags")
-    assert (finding.rule, finding.message, finding.why, finding.fix, finding.source) == (
-        "out-of-reach",
-        "the second side's processor is emulated, and moved no bit",
-        "an emulator approximates some instructions, and has no AVX-512",
-        "run `envlock bisect` on a machine of the other kind",
-        "docs/bisect.md",
-    )
-    moved = judge_bisection(BisectEvidence(differences, (cause,), "a", "b", 4), None, "train.py:step")
-    assert (moved.exit_code, [each.rule for each in moved.findings]) == (1, ["moved-bits"])
-    varies = judge_bisection(BisectEvidence(differences, (), None, None, 4), None, "train.py:step")
-    assert [each.rule for each in varies.findings] == ["run-failed"]
-
-
-def test_a_processor_that_is_emulated_stands_for_its_facts_and_not_for_its_number() -> None:
-    more: dict[str, object] = {**B, "cpu": {**CPU, "model_name": "new", "flags": [], "affinity_count": 64}}
-    assert "cpu.affinity_count" in add_processor(list_differences(A, more, {}), "Haswell", "a", "b").out_of_reach
-    found = add_processor(list_differences(A, B, {}), "Haswell", "old", "new")
-    assert found.causes[-1] == Cause("cpu.flags", "old", "new, emulated as Haswell")
-    assert found.out_of_reach == ("environ.NCCL_CONF_FILE", "gpu.devices", "gpu.driver", "system")
-
-
 def test_facts_of_another_shape_are_no_versions_and_no_variables() -> None:
     others: list[dict[str, object]] = [{}, {"packages": [], "environ": [], "cpu": []}]
     for facts in others:
@@ -199,7 +171,7 @@ def test_a_side_without_a_result_is_not_compared(a: str | None, b: str | None) -
         "a side has no result, so nothing was compared",
         "a program that ends early has no bits to compare",
         "run `envlock repeat` on it in that environment",
-        "docs/bisect.md",
+        "docs/concepts/evidence.md",
     )
 
 
@@ -227,7 +199,7 @@ def test_the_answer_in_one_line(number: int, beyond: int, smallest: int, headlin
 
 
 def test_a_side_that_varies_is_the_first_finding() -> None:
-    problem = Finding("run-varies", UNKNOWN, "program", "it varies", "", "", "")
+    problem = Finding("run-varies", UNKNOWN, "program", message="it varies", why="", fix="", source="")
     evidence = BisectEvidence(Differences((MANY[0],), ("cpu.vendor",)), (), None, None, 3)
     report = judge_bisection(evidence, problem, "train.py:step")
     assert (report.exit_code, report.findings[0]) == (4, problem)

@@ -21,7 +21,6 @@ from envlock.numerics.invariance import (
     show_sizes,
 )
 from envlock.reports import FORMATS, render
-from envlock.reports.invariance_page import render_page
 from envlock.runtime.report import Report
 
 VERSIONS = {"tensorflow": "2.21.0"}
@@ -224,10 +223,54 @@ def test_sizes_for_people() -> None:
     ]
 
 
-def test_the_page_has_a_cell_a_size_and_every_format_has_the_finding() -> None:
+def test_every_format_has_the_finding() -> None:
     report = judge(measured(), measured("xla", "abc"), switched=(measured("xla", "aaa"),))
-    page = render_page(report, render(report))
-    assert page.count("<td class=") == 5 + 3 + 3
-    assert "<li>xla: set TF_ENABLE_ONEDNN_OPTS=0: every batch has the same bits</li>" in page
     for form in FORMATS:
         assert "classes of bits" in render(report, form), form
+
+
+def mixed(mode: str) -> ModeBits:
+    """Return a mode in which the values of other rows change the result."""
+    layer = Layer((0, 0), "norm", "BatchNormalization")
+    neighbors = {3: {"zeros": "a", "copies": "b", "others": "c"}}
+    far = {"sizes": (0.25, 0.5), "neighbors": (0.125, 0.5)}
+    return replace(measured(mode, "abc"), neighbors=neighbors, mixing=layer, distances=far)
+
+
+def test_what_depends_on_values_of_other_rows_is_no_rounding() -> None:
+    report = judge(mixed("graph"))
+    (size, neighbors) = report.findings
+    assert size.message == "graph: 3 classes of bits: {1} {2} {3}; largest difference 0.25, of values up to 0.5"
+    assert neighbors.message == (
+        "graph: 3 classes of bits for 3 other rows in batches of 3; largest difference 0.12, of values up to 0.5; "
+        "first in layer norm (BatchNormalization)"
+    )
+    assert {each.why.partition(":")[0] for each in report.findings} == {"no rounding"}
+    assert not any("tolerance" in each.fix or "pad" in each.fix for each in report.findings)
+
+
+def test_predict_is_a_remedy_only_where_it_was_measured() -> None:
+    helps = "answer with `predict`, or call the model with `training=False`: then every batch has the same bits"
+    assert remedies(judge(mixed("graph"), measured("predict", "aaa"))) == [helps]
+    assert remedies(judge(mixed("graph"), mixed("predict"))) == []
+    assert helps not in remedies(judge(measured("graph", "abb"), measured("predict", "aaa")))
+
+
+def test_distances_of_the_guest_are_read() -> None:
+    answers: list[dict[str, object]] = [
+        {"mode": "graph", "size": 1, "digest": "a"},
+        {"mode": "graph", "size": 2, "digest": "b", "far": 0.5, "largest": 1.0},
+        {"mode": "graph", "size": 3, "digest": "b", "far": 0.25, "largest": 1.0},
+        {"mode": "graph", "size": 3, "place": 1, "digest": "b", "far": 0.125, "largest": 1.0},
+        {"mode": "graph", "mixing": True, "layer": "norm", "kind": "BatchNormalization", "number": 2},
+    ]
+    (bits,) = read_modes(answers)
+    assert bits.distances == {"sizes": (0.5, 1.0), "places": (0.125, 1.0)}
+    assert bits.mixing == Layer((0, 0), "norm", "BatchNormalization")
+    assert bits.layer is None
+
+
+def test_the_seed_stands_in_the_headline() -> None:
+    evidence = InvarianceEvidence(VERSIONS, None, (measured("eager", "aa"),))
+    report = judge_invariance(evidence, (), "train.py:build", 0)
+    assert report.headline.endswith(" have the same bits, with all seeds set to 0 by envlock")

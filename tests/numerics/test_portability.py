@@ -10,7 +10,6 @@ import pytest
 from envlock.data.portable_table import load_portable_table
 from envlock.lock.numerics import Numerics
 from envlock.numerics.portability import (
-    Estimate,
     Member,
     choose_cap,
     find_missing,
@@ -18,7 +17,7 @@ from envlock.numerics.portability import (
     make_variables,
 )
 from envlock.reports import FORMATS, render
-from envlock.runtime.report import INFO, Report
+from envlock.runtime.report import Report
 from tests.numerics.canaries import COUNT, numerics
 
 CAPS = load_portable_table().cap
@@ -39,9 +38,9 @@ def capped(name: str, found: Numerics | None, flags: frozenset[str] = OLD) -> Me
     return member(name, flags, found, variables=dict(CAPS[-1].variables))
 
 
-def judge(*members: Member, estimate: Estimate | None = None) -> Report[Any]:
+def judge(*members: Member) -> Report[Any]:
     """Return the verdict on a team, which every format can show."""
-    report = judge_portability(members, choose_cap(members, CAPS), estimate)
+    report = judge_portability(members, choose_cap(members, CAPS))
     for name in FORMATS:
         render(report, name)
     return report
@@ -125,7 +124,6 @@ def test_a_canary_that_does_not_compare_is_no_proof() -> None:
     [
         (member("b", NEW, numerics()), "not-capped"),
         (capped("b", None), "no-canary"),
-        (capped("b", numerics(emulated="Haswell")), "no-canary"),
     ],
 )
 def test_a_machine_that_was_not_measured_under_the_cap_is_not_proven(second: Member, rule: str) -> None:
@@ -153,21 +151,6 @@ def test_without_a_common_cap_the_answer_is_no() -> None:
     report = judge(member("a"), member("b", frozenset({"asimd"})))
     assert (report.exit_code, rules(report), report.attachments["cap"]) == (1, ["no-cap"], None)
     assert report.headline == "no cap fits 2 machines"
-
-
-def test_an_estimate_decides_nothing() -> None:
-    found = Estimate("Haswell", ("numpy.np_dot",), ("xla.train_xla",))
-    report = judge(member("a", OLD), member("b", NEW), estimate=found)
-    (finding,) = report.of(INFO)
-    assert finding.message == "1 result of this machine equal to an emulated Haswell, 1 not: xla.train_xla"
-    assert report.exit_code == 4
-    assert report.attachments["estimate"] == {
-        "model": "Haswell",
-        "equal": ["numpy.np_dot"],
-        "different": ["xla.train_xla"],
-    }
-    same = judge(capped("a", numerics()), capped("b", numerics()), estimate=replace(found, different=()))
-    assert same.exit_code == 0
 
 
 def test_a_machine_lacks_the_variables_that_are_not_as_the_cap_sets_them() -> None:

@@ -11,7 +11,6 @@ from envlock.numerics.canary.canary_comparison import Comparison, Difference, In
 from envlock.numerics.programs.hlo_text import Instruction, Module
 from envlock.numerics.programs.parts import Observed, Part
 from envlock.numerics.programs.program_changes import find_changes
-from envlock.numerics.switch_changes import list_switch_changes
 from envlock.numerics.upgrade_verdict import (
     KERNELS,
     PROGRAM,
@@ -27,6 +26,7 @@ from envlock.numerics.upgrade_verdict import (
     find_unsteady,
     judge_upgrade,
     list_changes,
+    list_switch_changes,
 )
 from envlock.numerics.upgrade_verdict import Difference as Found
 

@@ -9,7 +9,7 @@ import pytest
 
 from envlock.data.portable_table import load_portable_table
 from envlock.numerics.invariance import InvarianceEvidence, Layer, ModeBits, judge_invariance
-from envlock.numerics.portability import Estimate, choose_cap, judge_portability
+from envlock.numerics.portability import choose_cap, judge_portability
 from envlock.reports import render
 from envlock.runtime.report import Report
 from tests.golden_files import assert_as_golden
@@ -60,8 +60,7 @@ def judge_team() -> Report:
         replace(capped("e.lock", numerics()), versions={"numpy": "2.4.6"}),
         replace(capped("f.lock", numerics()), variables={"XLA_FLAGS": "--xla_a"}),
     ]
-    estimate = Estimate("Haswell", ("numpy.np_dot",), ("xla.train_xla", "bf16"))
-    return judge_portability(team, choose_cap(team, load_portable_table().cap), estimate)
+    return judge_portability(team, choose_cap(team, load_portable_table().cap))
 
 
 def test_the_report_on_a_team() -> None:

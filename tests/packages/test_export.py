@@ -73,6 +73,16 @@ def test_golden_files(to: str, file: str, vendored: bool) -> None:
     assert_as_golden(written.text, GOLDEN / file.format(".vendored" if vendored else ""))
 
 
+@pytest.mark.parametrize("to", FORMATS)
+def test_of_an_empty_environment_nothing_is_exported(to: str) -> None:
+    lock = lock_of({})
+    empty = lock.model_copy(update={"identity": None, "facts": lock.facts.model_copy(update={"packages": {}})})
+    written = export(empty, "x.lock", to)
+    assert written.left_out == []
+    if to == "pylock":
+        assert tomllib.loads(written.text)["packages"] == []
+
+
 def test_what_is_left_out_is_told_with_its_reason() -> None:
     lock = _lock()
     from_disk = "its wheel is known from a disk, not from a URL (`envlock vendor` and `--wheelhouse` may have it)"

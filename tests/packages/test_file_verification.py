@@ -128,6 +128,16 @@ def folder(path: Path) -> None:
     path.mkdir()
 
 
+def folders(site: Path, *names: str) -> None:
+    for name in names:
+        (site / name).mkdir(parents=True)
+
+
+def linked(path: Path) -> None:
+    path.mkdir()
+    link(path / "y", "../numpy")
+
+
 def link(path: Path, target: str) -> None:
     path.unlink(missing_ok=True)
     path.symlink_to(target)
@@ -181,6 +191,18 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
     "a foreign folder is named once": (
         lambda site: write_all(site, {f"mine/{number}/x.py": "" for number in range(30)}),
         [("foreign", "error", "mine", f"a folder of 30 files {NOBODY}")],
+    ),
+    "empty folders that no `import` can name": (
+        lambda site: folders(site, "tf_cpu.libs/a/b", "numpy/a-b", "~umpy", "x.pth"),
+        [],
+    ),
+    "an empty folder that `import` can name": (
+        lambda site: folders(site, "numpy/mine/deeper"),
+        [("foreign", "info", "numpy/mine", "an empty folder")],
+    ),
+    "a folder with nothing but a link to a folder": (
+        lambda site: linked(site / "x.libs"),
+        [("foreign", "error", "x.libs", f"a folder of 1 file {NOBODY}")],
     ),
     "a foreign link": (
         lambda site: link(site / "numpy/loop", "."),
@@ -360,6 +382,19 @@ def test_the_record_is_not_the_locked_one(prefix: Prefix) -> None:
     assert found.actual == {"what": "its RECORD differs from the locked one", "content": own}
 
 
+def test_a_folder_that_cannot_be_read_is_not_empty(prefix: Prefix, monkeypatch: pytest.MonkeyPatch) -> None:
+    (prefix.site / "x.libs/closed").mkdir(parents=True)
+    scan = os.scandir
+
+    def refuse(folder: str) -> Any:
+        if str(folder).endswith("closed"):
+            raise PermissionError(13, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert told(prefix) == [("foreign", "error", "x.libs", f"a folder of 1 file {NOBODY}")]
+
+
 def test_a_foreign_file_has_no_expected_side(prefix: Prefix) -> None:
     write(prefix.site / "mine.py")
     (found,) = verify(prefix.place)
@@ -402,7 +437,7 @@ def test_a_row_with_a_wrong_size(prefix: Prefix) -> None:
     record = prefix.site / "six-1.17.0.dist-info/RECORD"
     record.write_text(record.read_text().replace(row("six.py", b"PY3 = True\n"), row("six.py", b"PY3 = True\n") + "0"))
     what = "has the recorded hash, but its RECORD says 110 bytes instead of 11"
-    assert told(prefix) == [("damaged-record", "error", "six.py", what)]
+    assert told(prefix) == [("misrecorded", "warning", "six.py", what)]
 
 
 @pytest.mark.parametrize(

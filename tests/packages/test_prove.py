@@ -18,8 +18,9 @@ import requests
 from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
 from envlock.packages.indexes.page import IndexFile, choose
+from envlock.packages.indexes.ranges import BadWheel
 from envlock.packages.installed_distributions import InstalledPackage, describe_installed
-from envlock.packages.local_wheels import Workshop
+from envlock.packages.local_wheels import Made, Workshop
 from envlock.packages.proofs import describe_proofs
 from envlock.packages.prover import prove
 from envlock.packages.sources import Source
@@ -100,15 +101,36 @@ def test_a_wheel_whose_record_fits_is_read_whole_and_hashed() -> None:
     assert index.asked == ["six", f"RECORD of {WHEEL}", f"all of {WHEEL}"]
 
 
-def test_the_word_of_the_index_is_taken_only_when_asked_for() -> None:
+@pytest.mark.parametrize("yanked", [True, False])
+def test_a_yanked_release_is_worth_a_word(yanked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     index = FakeIndex({WHEEL: RECORD})
-    assert ask(index, trust_index=True) == proven("record")
-    assert index.asked == ["six", f"RECORD of {WHEEL}"]
+    monkeypatch.setattr(index, "files", lambda name: [file(WHEEL, yanked=yanked)])
+    said: list[str] = []
+    assert ask(index, say=said.append) == proven()
+    words = "warning: six 1.17.0 is yanked: its index says that its maintainers ask not to use it"
+    assert said == ([words] if yanked else [])
+
+
+def test_a_damaged_wheel_leaves_one_package_unproven() -> None:
+    class Damaged(FakeIndex):
+        def files(self, name: str) -> list[IndexFile]:
+            return [each for each in super().files(name) if each.name.startswith(name)]
+
+        def glance(self, file: IndexFile) -> Glance | None:
+            if file.name == WHEEL:
+                raise BadWheel(f"{file.name} is not a valid wheel: truncated", hint="use another index")
+            return super().glance(file)
+
+    other = SIX._replace(name="seven")
+    index = Damaged({WHEEL: RECORD, WHEEL.replace("six", "seven", 1): RECORD})
+    found = prove([SIX, other], index, known={}).packages
+    assert (found["six"].wheel, found["six"].reason) == (None, f"{WHEEL} is not a valid wheel: truncated")
+    assert found["seven"].wheel is not None
 
 
 def test_an_index_without_ranges_costs_the_whole_wheel() -> None:
     index = FakeIndex({WHEEL: RECORD}, ranges=False)
-    assert ask(index, trust_index=True) == proven()
+    assert ask(index) == proven()
 
 
 def test_of_two_builds_the_one_with_the_same_files_is_taken() -> None:
@@ -371,6 +393,10 @@ class Found:
         """Return a file of it."""
         return {"RECORD": self.record}.get(name)
 
+    def locate_file(self, path: str) -> Path:
+        """Return where a file of it is."""
+        return Path("/nowhere", path)
+
 
 @pytest.mark.parametrize(
     ("changes", "record", "origin", "reason"),
@@ -434,9 +460,13 @@ class Local:
     path: Path
     build: bool = True
 
-    def wheel(self, name: str, source: Source | None) -> Path:
+    def wheel(self, name: str, source: Source | None, version: str | None = None) -> Made:
         """Return the wheel."""
-        return self.path
+        return Made(self.path)
+
+    def is_current(self, source: Source | None, built: PackageIdentity) -> bool:
+        """Return that its sources may have changed."""
+        return False
 
 
 @pytest.mark.parametrize("kind", ["wheel", "archive"])

@@ -72,11 +72,12 @@ def test_versions_are_compared_as_installers_do() -> None:
 
 
 def test_a_lock_without_identities_is_refused() -> None:
-    lock = lock_of({}).model_copy(update={"identity": None})
+    lock = lock_of({}, packages={"a": {"version": "1.0"}}).model_copy(update={"identity": None})
     with pytest.raises(UsageError) as error:
         list_proven(lock, "x.lock")
     assert str(error.value) == (
-        "lockfile x.lock does not name the wheels of its packages\nhint: run `envlock hash` to add them"
+        "lockfile x.lock does not name the wheels of its packages\nhint: run `envlock hash` where they are "
+        "installed; `envlock sync` and `envlock export --format requirements --no-hashes` need no hashes"
     )
 
 

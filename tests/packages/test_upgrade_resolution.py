@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from envlock.guest import launch
 from envlock.guest.launch import Ended
+from envlock.packages import upgrade_resolution
+from envlock.packages.installation import Installation
 from envlock.packages.overlay import build_environ, find_unreached
-from envlock.packages.upgrade_resolution import parse_wishes, resolve_upgrade
+from envlock.packages.upgrade_resolution import parse_wishes, resolve_compatible, resolve_upgrade
 from envlock.runtime.errors import OutsideError, UsageError
 
 REPORT = {"install": [{"metadata": {"name": "Keras_Nlp", "version": "1.0"}}]}
@@ -48,6 +51,39 @@ def test_uv_answers_without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, ended(1, errors=NO_PIP), ended(0, errors=lines))
     monkeypatch.setattr(shutil, "which", lambda name: "/bin/uv")
     assert resolve_upgrade(parse_wishes(["keras"], []), None) == {"keras": "3.15.1"}
+
+
+def test_uv_upgrades_only_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answer(monkeypatch, ended(1, errors=NO_PIP), ended(0, errors=b" + keras==3.15.1\n"))
+    monkeypatch.setattr(shutil, "which", lambda name: "/bin/uv")
+    resolve_upgrade(parse_wishes(["keras==3.15.1"], []), None)
+    assert "--upgrade-package=keras" in asked[1]
+    assert "--upgrade" not in asked[1]
+
+
+REQUIRED = [("tensorflow 2.21.0", Requirement("h5py<3.15.0"))]
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_no_package_is_taken_along_that_breaks_another_one(monkeypatch: pytest.MonkeyPatch, fits: bool) -> None:
+    def report(**versions: str) -> bytes:
+        return json.dumps({"install": [{"metadata": {"name": k, "version": v}} for k, v in versions.items()]}).encode()
+
+    second = ended(0, report(keras="3.12.0")) if fits else ended(1, errors=b"ERROR: no")
+    asked = answer(monkeypatch, ended(0, report(keras="3.12.0", h5py="3.16.0")), second)
+    monkeypatch.setattr(upgrade_resolution, "iter_unmet", lambda environment, versions: REQUIRED)
+    found = resolve_compatible(parse_wishes(["keras==3.12.0"], []), Installation(Path(), (), {}), None)
+    assert found == ({"keras": "3.12.0"} if fits else {"keras": "3.12.0", "h5py": "3.16.0"})
+    assert asked[1][-2:] == ["keras==3.12.0", "h5py<3.15.0"]
+
+
+def test_a_package_that_is_named_is_installed_whatever_requires_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(
+        monkeypatch, ended(0, json.dumps({"install": [{"metadata": {"name": "h5py", "version": "3.16.0"}}]}).encode())
+    )
+    monkeypatch.setattr(upgrade_resolution, "iter_unmet", lambda environment, versions: REQUIRED)
+    wishes = parse_wishes(["h5py==3.16.0"], [])
+    assert resolve_compatible(wishes, Installation(Path(), (), {}), None) == {"h5py": "3.16.0"}
 
 
 @pytest.mark.parametrize("output", [b"", b"[]", b"{}", b'{"install": [{}]}', b'{"install": 1}'])

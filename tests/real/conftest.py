@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import Command, activate
 
 HERE = Path(__file__).parent
 
@@ -28,8 +28,8 @@ def python(tensorflow_python: Path, tmp_path: Path) -> Command:
 
 @pytest.fixture
 def cli(tensorflow_python: Path, tmp_path: Path) -> Command:
-    """Return the command line of that environment, run in the same empty folder."""
-    return Command([str(tensorflow_python), "-m", "envlock"], tmp_path)
+    """Return the command line, run in the same empty folder where that environment is active."""
+    return activate(tensorflow_python, tmp_path)
 
 
 @pytest.fixture

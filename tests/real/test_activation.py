@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command, absent
+from tests.conftest import Command, absent, activate
 from tests.exhaustive import exhaustive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,7 +163,7 @@ def test_a_tensorflow_that_has_computed_is_too_late(python: Command, there: dict
 @exhaustive
 def test_a_program_that_is_run_activates_without_a_word(tensorflow_python: Path, tmp_path: Path) -> None:
     """The command line of the environment itself: hash seed, threads, seed and switch come together."""
-    cli = Command([str(tensorflow_python.parent / "envlock")], tmp_path)
+    cli = activate(tensorflow_python, tmp_path)
     assert cli("capture", "-q").returncode == 0
     (tmp_path / "train.py").write_text(TRAIN.replace("activate(42, ", "activate("), encoding="utf-8")
     runs = [
@@ -194,7 +194,7 @@ def test_with_the_threads_of_the_lock_fewer_processors_compute_its_bits(
 ) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         absent("one processor only: two are needed to leave one out")
-    cli = Command([str(tensorflow_python.parent / "envlock")], tmp_path)
+    cli = activate(tensorflow_python, tmp_path)
     assert cli("capture", "-q").returncode == 0
     python = Command([str(tensorflow_python)], tmp_path)
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONHASHSEED": "0"}
@@ -207,13 +207,13 @@ def test_with_the_threads_of_the_lock_fewer_processors_compute_its_bits(
 
 @exhaustive
 def test_a_program_that_switches_nothing_is_switched_from_outside(tensorflow_python: Path, tmp_path: Path) -> None:
-    cli = Command([str(tensorflow_python.parent / "envlock")], tmp_path)
+    cli = activate(tensorflow_python, tmp_path)
     assert cli("capture", "-q").returncode == 0
-    program = [str(tensorflow_python.parent / "envlock"), "doctor", "--prove", "-q", "-f", "json"]
+    program = [sys.executable, "-m", "envlock", "doctor", "--prove", "-q", "-f", "json"]
     done = cli("run", "--deterministic", "--", *program, timeout=300)
     states = {each["what"]: each["state"] for each in json.loads(done.stdout)["attachments"]["states"]}
     assert (done.returncode, states["op determinism"]) == (0, "on")
     assert "TF_DETERMINISTIC_OPS=1" in done.stderr
-    inside = [str(tensorflow_python.parent / "envlock"), "verify"]
+    inside = [sys.executable, "-m", "envlock", "verify"]
     headline = "matches under policy strict, with 1 variable set by envlock\n"
     assert cli("run", "-q", "--deterministic", "--", *inside).stdout == headline

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import Command, activate
 from tests.exhaustive import exhaustive
 from tests.locks import encode
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.tensorflow
 @pytest.fixture
 def elsewhere(tensorflow_python: Path, tmp_path: Path) -> tuple[Command, dict[str, str], dict[str, Any]]:
     """Return the command line, its variables, and a lock with a canary as another machine could have written it."""
-    envlock = Command([str(tensorflow_python), "-m", "envlock"], tmp_path)
+    envlock = activate(tensorflow_python, tmp_path)
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": "-1"}
     assert envlock("capture", "-q", "--canary", "-p", "bits", environ=environ, timeout=300).returncode == 0
     lock = json.loads((tmp_path / "envlock.lock").read_bytes())

@@ -36,6 +36,20 @@ def normalized_over_the_batch():
         return x - tf.reduce_mean(x, axis=0, keepdims=True)
     return function, np.arange(32, dtype="float32").reshape(8, 4)
 
+def normalized_in_training():
+    """As people write it who fine-tune: the layer is told to use the statistics of the batch."""
+    keras.utils.set_random_seed(1)
+    x = keras.Input((6,))
+    h = keras.layers.BatchNormalization()(keras.layers.Dense(8, activation="relu")(x), training=True)
+    return keras.Model(x, keras.layers.Dense(3, activation="softmax")(h))
+
+def switched_off():
+    """A program that has switched graphs off."""
+    tf.config.run_functions_eagerly(True)
+    def function(x):
+        return x + float(tf.executing_eagerly())
+    return function, np.zeros((4, 2), "float32")
+
 def random():
     return (lambda x: x + tf.random.normal(tf.shape(x))), np.zeros((4, 2), "float32")
 
@@ -121,6 +135,31 @@ def test_a_result_of_the_whole_batch_depends_on_its_rows(measure: Any) -> None:
     assert report["attachments"]["remedies"] == []
 
 
+def test_the_call_that_people_and_servers_make_is_measured(measure: Any) -> None:
+    """A layer with `training=True` uses the batch; only Keras' `predict` overrules it."""
+    words = ("--largest", "3", "--mode", "eager", "--mode", "graph", "--mode", "predict")
+    report = measure("models.py:normalized_in_training", *words, code=1)
+    modes = {each["mode"]: each for each in report["attachments"]["modes"]}
+    assert {mode: each["invariant"] for mode, each in modes.items()} == {
+        "eager": False,
+        "graph": False,
+        "predict": True,
+    }
+    for mode in ("eager", "graph"):
+        assert modes[mode]["mixing"]["kind"] == "BatchNormalization"
+        assert modes[mode]["distances"]["neighbors"]["largest_difference"] > 0.01
+    texts = {each["text"] for each in report["attachments"]["remedies"]}
+    assert texts == {
+        "answer with `predict`, or call the model with `training=False`: then every batch has the same bits"
+    }
+
+
+@exhaustive
+def test_a_graph_is_one_whatever_the_program_has_switched(measure: Any) -> None:
+    report = measure("models.py:switched_off", "--mode", "eager", "--mode", "graph", code=0)
+    assert [finding["rule"] for finding in report["findings"]] == ["modes-differ"]
+
+
 @exhaustive
 def test_a_model_that_varies_by_itself_is_not_judged(measure: Any) -> None:
     report = measure("models.py:random", "--mode", "eager", code=4)
@@ -153,3 +192,42 @@ def test_saved_models_and_inputs_of_ones_own(measure: Any, tmp_path: Path, tenso
     report = measure("served", "--largest", "5", "--mode", "graph", code=1)
     assert classes(report) == {"graph": sizes}
     assert "error: model not found: absent.keras\n" in measure("absent.keras", code=2)
+
+
+FOREIGN = """
+import sys
+import tensorflow as tf, keras
+folder = sys.argv[1]
+class Writing(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32)])
+    def __call__(self, x):
+        with tf.control_dependencies([tf.io.write_file(f"{folder}/written", "1")]):
+            return tf.identity(x)
+tf.saved_model.save(Writing(), f"{folder}/writing")
+x = keras.Input((4,))
+keras.Model(x, keras.layers.Lambda(lambda y: y + 1)(x)).save(f"{folder}/lambda.keras")
+"""
+
+
+def test_what_runs_of_a_model_that_somebody_else_made(
+    envlock: Command, measure: Any, tmp_path: Path, tensorflow_python: Path
+) -> None:
+    """As docs/concepts/trust.md says: TensorFlow runs the operations of a SavedModel, and Keras no code of a .keras."""
+    made = Command([str(tensorflow_python)], tmp_path)(
+        "-c", FOREIGN, str(tmp_path), environ={"TF_CPP_MIN_LOG_LEVEL": "3"}, timeout=120
+    )
+    assert made.returncode == 0, made.stderr
+    for words in (
+        ("show", "writing"),
+        ("show", "lambda.keras"),
+        ("diff", "writing", "live"),
+        ("build", "lambda.keras"),
+    ):
+        done = envlock(*words)
+        assert (done.returncode, " has no stamp" in done.stderr) == (3, True)
+    assert not (tmp_path / "written").exists()
+    assert measure("writing", "--mode", "graph", "--largest", "2", code=0)
+    assert (tmp_path / "written").read_bytes() == b"1"
+    said = measure("lambda.keras", "--mode", "graph", "--largest", "2", code=2)
+    assert "error: lambda.keras cannot be loaded: " in said
+    assert "`Lambda` layer" in said

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import Command, activate
 
 MARK = "TOPSECRETMARKER"
 
@@ -43,8 +43,8 @@ def haunted(tensorflow_python: Path, tmp_path: Path) -> Command:
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nSummary: {MARK}\n")
         (info / "INSTALLER").write_text("pip\n")
         (info / "direct_url.json").write_text(json.dumps(document).replace("PROJECT", str(project)), encoding="utf-8")
-    command = Command([str(tensorflow_python.parent / "envlock")], tmp_path)
-    return Command(["env", f"HOME={home}", f"PYTHONPATH={site}", *ENVIRON, *command.argv], tmp_path)
+    command = activate(tensorflow_python, tmp_path)
+    return Command(["env", f"HOME={home}", f"PYTHONPATH={site}", *ENVIRON, *command.argv], tmp_path, command.environ)
 
 
 DIRECT_URLS: dict[str, dict[str, Any]] = {
@@ -55,7 +55,7 @@ DIRECT_URLS: dict[str, dict[str, Any]] = {
     },
     "an_editable": {"url": "file://PROJECT", "dir_info": {"editable": True}},
     "a_local_wheel": {"url": f"file:///home/{MARK}/dist/local-1.0-py3-none-any.whl", "archive_info": {}},
-    "scp_like": {"url": f"git@{MARK}:{MARK}/repo.git", "vcs_info": {"vcs": MARK * 3, "commit_id": MARK}},
+    "scp_like": {"url": f"{MARK}@example.org:team/repo.git", "vcs_info": {"vcs": MARK * 3, "commit_id": MARK}},
     "a_local_repository": {"url": f"git+file:///home/{MARK}/repo", "vcs_info": {"vcs": "git", "commit_id": "b" * 40}},
     "malformed": {"url": [MARK]},
 }
@@ -103,7 +103,7 @@ def test_no_secret_enters_a_lock_a_report_or_a_message(haunted: Command) -> None
 
 def test_the_marker_would_be_found(haunted: Command) -> None:
     """The search above can fail: the same secrets are in reach of the process."""
-    done = Command([*haunted.argv[:-1], sys.executable], haunted.folder)(
+    done = Command([*haunted.argv[: haunted.argv.index(sys.executable) + 1]], haunted.folder)(
         "-c", "import os; print(os.environ['AWS_SECRET_ACCESS_KEY'])"
     )
     assert f"{MARK}\n" == done.stdout

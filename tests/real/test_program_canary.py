@@ -11,7 +11,7 @@ import pytest
 
 from envlock.numerics.canary.canary_run import Settings
 from envlock.numerics.canary.program_operations import replay
-from tests.conftest import Command
+from tests.conftest import activate
 from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.tensorflow
@@ -51,7 +51,7 @@ def test_the_canary_covers_what_a_program_runs_and_names_it_where_bits_differ(
     tensorflow_python: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
-    envlock = Command([str(tensorflow_python), "-m", "envlock"], tmp_path)
+    envlock = activate(tensorflow_python, tmp_path)
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": "-1"}
     environ["TF_ENABLE_ONEDNN_OPTS"] = "1"  # as on a processor with AVX-512; elsewhere off by default
     done = envlock("capture", "--canary", "--for", "train.py:step", "-p", "bits", environ=environ, timeout=500)
@@ -67,7 +67,8 @@ def test_the_canary_covers_what_a_program_runs_and_names_it_where_bits_differ(
     kinds = {each["type"] for each in program["operations"].values()}
     assert kinds >= {"Conv2D", "Conv2DBackpropFilter", "MatMul", "GatherV2", "UnsortedSegmentSum", "Mean", "Sum"}
     sentence = f"covers {covered['covered']} of {covered['distinct']} distinct operations of train.py:step"
-    assert sentence in done.stderr
+    assert f"{sentence}, with all seeds set to 7 by envlock" in done.stderr
+    assert "(runs 2 steps eagerly, at most 60 s, with all seeds set to 7 by envlock)" in done.stderr
 
     again = envlock("verify", "--numerics", environ=environ, timeout=300)
     assert (again.returncode, sentence in again.stdout) == (0, True), again.stdout + again.stderr

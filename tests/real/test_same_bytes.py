@@ -28,7 +28,11 @@ def capture(cli: Command, environ: dict[str, str], **how: Any) -> bytes:
     plain = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
     prefix = how.pop("prefix", [])
     done: subprocess.CompletedProcess[bytes] = subprocess.run(
-        [*prefix, *cli.argv, "capture", "-o", "-"], env={**plain, **environ}, capture_output=True, check=False, **how
+        [*prefix, *cli.argv, "capture", "-q", "-o", "-"],
+        env={**plain, **cli.environ, **environ},
+        capture_output=True,
+        check=False,
+        **how,
     )
     assert (0, b"") == (done.returncode, done.stderr)
     return done.stdout

@@ -17,13 +17,13 @@ from envlock.diagnosis.tensorflow_state import ObservedState
 from envlock.divergence import two_traces
 from envlock.divergence.comparison import Difference
 from envlock.divergence.evidence import Suspect
+from envlock.divergence.live_dataset import report_of as dataset_report
+from envlock.divergence.pipeline import Body, Graph, Node
 from envlock.divergence.trace import Operation, Place, Record
 from envlock.divergence.trace import Value as Quantity
 from envlock.fleet.ranks import Rank
 from envlock.fleet.reduction import reduction
 from envlock.fleet.statement import make_failure
-from envlock.linter.live_dataset import report_of as dataset_report
-from envlock.linter.pipeline import Body, Graph, Node
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.numerics import bisection, outcome, portability, results
@@ -164,9 +164,23 @@ def diverge(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     """An operation differs, in a graph with suspects and a pipeline with findings."""
     place = Place(word, 12, word)
     record = Record(0, 23, Operation(word, word, place, (word, "resource[]"), (word,)), (1, None), (2,))
-    pipeline = Finding("ENV501", "error", Where(operation=word, file=word, line=3), word, "Why.", "Seed it.", "here")
+    pipeline = Finding(
+        "ENV501",
+        "error",
+        Where(operation=word, file=word, line=3),
+        message=word,
+        why="Why.",
+        fix="Seed it.",
+        source="here",
+    )
     unordered = Finding(
-        "ENV503", "warning", Where(operation=word, file=word, line=3), word, "Why.", "Leave it out.", ""
+        "ENV503",
+        "warning",
+        Where(operation=word, file=word, line=3),
+        message=word,
+        why="Why.",
+        fix="Leave it out.",
+        source="",
     )
     said: dict[str, Any] = {
         "target": word,
@@ -257,10 +271,9 @@ def portable(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]
         changed: portability.Member = replace(machine, **changes)
         return changed
 
-    estimate = portability.Estimate(word, (word,), (word,))
     older = member("b", threads={"intra_op_threads": 2})
     teams = [[member(word), member("b", variables={}, versions={})], [member(word), older], [member(word), member("b")]]
-    found = [portability.judge_portability(team, cap, estimate) for team in teams]
+    found = [portability.judge_portability(team, cap) for team in teams]
     return [*found, portability.judge_portability(teams[0], None)]
 
 
@@ -276,8 +289,17 @@ def invariance(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Repor
     ]
 
 
+def sync(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
+    """The verdict on what was installed."""
+    found = verify(word, folder, patch)
+    for report in found:
+        report.command = "sync"
+    return found
+
+
 COMMANDS: Mapping[str, Build] = {
     "verify": verify,
+    "sync": sync,
     "diff": diff,
     "doctor": doctor,
     "lint": lint,

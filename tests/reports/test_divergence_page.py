@@ -59,7 +59,15 @@ def test_identical_runs_have_a_page_without_a_cause() -> None:
 
 
 def test_identical_runs_name_a_pipeline_that_has_no_order() -> None:
-    finding = Finding("ENV503", "warning", Where(operation="map"), "it has no order", "Why.", "Leave it out.", "")
+    finding = Finding(
+        "ENV503",
+        "warning",
+        Where(operation="map"),
+        message="it has no order",
+        why="Why.",
+        fix="Leave it out.",
+        source="",
+    )
     text = render_page(report("identical", record=None, timeline=(), pipelines=(finding,)))
     assert "ENV503 it has no order; Leave it out." in text
     assert '<h1 class="ok">identical: ' in text
@@ -67,7 +75,13 @@ def test_identical_runs_name_a_pipeline_that_has_no_order() -> None:
 
 def test_pipelines_and_what_else_differs_have_their_lists() -> None:
     pipeline = Finding(
-        "ENV501", "error", Where(operation="it", file="train.py", line=8), "it has no seed", "", "Seed.", ""
+        "ENV501",
+        "error",
+        Where(operation="it", file="train.py", line=8),
+        message="it has no seed",
+        why="",
+        fix="Seed.",
+        source="",
     )
     text = render_page(report("data", pipelines=(pipeline,), notes=("<i>",)))
     assert "<h2>The pipeline</h2>\n<ul><li>ENV501 it has no seed (read at train.py:8); Seed.</li></ul>" in text

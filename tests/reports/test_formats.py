@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 from envlock.reports import render
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
-from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, WARNING, Finding, Report, show
+from envlock.runtime.report import (
+    ABSENT,
+    ERROR,
+    INFO,
+    UNKNOWN,
+    WARNING,
+    Finding,
+    Report,
+    Severity,
+    show,
+)
 from tests.golden_files import assert_as_golden
 
 HERE = Path(__file__).parent
@@ -26,15 +36,15 @@ VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
 NASTY = st.text(st.characters(codec=None) | st.sampled_from(",:%\n\r\0\x1b\ud800&<>\"'"), max_size=30)
 
 
-def finding(path: str, severity: str = ERROR, actual: Any = "0", expected: Any = "1") -> Finding:
+def finding(path: str, severity: Severity = ERROR, actual: Any = "0", expected: Any = "1") -> Finding:
     return Finding(
         "exact",
         severity,
         path,
-        f"{path}: locked {show(expected)}, live {show(actual)}",
-        "It changes bits: 100 % of them.",
-        "Set it, as locked.",
-        "https://example.org/why",
+        message=f"{path}: locked {show(expected)}, live {show(actual)}",
+        why="It changes bits: 100 % of them.",
+        fix="Set it, as locked.",
+        source="https://example.org/why",
         expected=expected,
         actual=actual,
         weight=50,
@@ -54,9 +64,9 @@ MATCHING = Report([], policy="strict")
 PLACE = Where(file="src/a,b.py", line=3, column=5, end_line=4, end_column=9, text="ds.shuffle(3)")
 
 
-def in_code(severity: str, where: Where, message: str, why: str) -> Report:
+def in_code(severity: Severity, where: Where, message: str, why: str) -> Report:
     """Return a report with one finding in code."""
-    found = Finding("ENV203", severity, where, message, why, "Seed it.", "https://example.org/x")
+    found = Finding("ENV203", severity, where, message=message, why=why, fix="Seed it.", source="https://example.org/x")
     titles = {"ENV203": "a shuffle, unseeded"}
     return Report([found], command="lint", headline="1 finding", titles=titles, breaking=(ERROR, WARNING))
 
@@ -115,7 +125,7 @@ def test_a_finding_in_a_file_has_its_place_in_every_format() -> None:
 
 
 def test_a_rule_with_findings_of_two_severities_says_each() -> None:
-    harder = Finding("ENV203", ERROR, PLACE, "no seed either", "Why.", "Seed it.", "here")
+    harder = Finding("ENV203", ERROR, PLACE, message="no seed either", why="Why.", fix="Seed it.", source="here")
     report = Report([*CODE.findings, harder], command="lint", headline="2 findings", breaking=(ERROR, WARNING))
     suite = ET.fromstring(render(report, "junit"))
     assert [failure.get("type") for failure in suite.findall(".//failure")] == ["warning", "error"]

@@ -34,7 +34,9 @@ def test_a_narrow_terminal_wraps_for_itself() -> None:
 
 
 def test_only_a_terminal_wraps() -> None:
-    report = Report([Finding("exact", ERROR, "a", "a: differs", LONG, "Do it.", "s")], policy="strict")
+    report = Report(
+        [Finding("exact", ERROR, "a", message="a: differs", why=LONG, fix="Do it.", source="s")], policy="strict"
+    )
     assert max(map(len, render(report).splitlines())) > 60
     assert max(map(len, render(report, width=50).splitlines())) <= 50
     assert render(report, "json", width=50) == render(report, "json")

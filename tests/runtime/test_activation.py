@@ -15,7 +15,9 @@ import pytest
 
 import envlock
 from envlock.runtime.activation import Activation
+from envlock.runtime.release import describe_beyond
 from envlock.runtime.report import Report
+from envlock.runtime.tables import table
 from tests.machines import distribution, write
 from tests.measured import MEASURED
 
@@ -163,6 +165,12 @@ def test_an_old_tensorflow_without_its_patch_is_told_so(installed: Installed, tm
     done = run(again)
     assert (done.returncode, done.stderr) == (0, "patched\n")  # not on stdout, which is the program's
     assert done.stdout == f"numpy 5\n{called}numpy 5\n{fixed}"
+
+
+def test_a_tensorflow_that_is_newer_than_the_recipes_is_told_so(installed: Installed) -> None:
+    code = "import envlock; print(*envlock.activate(5, quiet=True).warnings)"
+    newer = describe_beyond("TensorFlow", "2.99.0", table("determinism_recipes")["through"])
+    assert printed(installed("2.99.0")(code)) == f"{newer}\n"
 
 
 def test_a_second_call_only_seeds_again(run: Run) -> None:

@@ -207,6 +207,85 @@ for path in ("named", Path("named"), None):
     assert printed(run(code, ENVLOCK_LOCK="")) == "named\nnamed\nTrue\n"
 
 
+SCRIPT = """
+import sys
+sys.path.append({root!r})
+import envlock
+if __name__ == "__main__":
+    report = envlock.assert_locked()
+    print(report.subject, report.notes)
+"""
+MAIN = "import envlock; report = envlock.assert_locked(); print(report.subject, report.notes)"
+
+
+@pytest.mark.parametrize(
+    ("words", "taken"),
+    [
+        (["../b/t.py"], "b"),
+        (["{tmp}/b/t.py"], "b"),
+        (["link.py"], "b"),
+        (["../b/folder"], "b"),
+        (["../b/deep/t.py"], "b"),
+        (["../without/t.py"], "a"),
+        (["-c", MAIN], "a"),
+        (["-m", "module"], "a"),
+        (["../b/bin/command"], "a"),
+        (["../b/lib/site-packages/worker.py"], "a"),
+    ],
+)
+def test_the_lockfile_of_the_script_comes_before_that_of_the_current_folder(
+    run: Run, tmp_path: Path, words: list[str], taken: str
+) -> None:
+    """`python ../b/t.py` in `a/` was judged by the lockfile of `a`, whatever that of `b` said."""
+    script = SCRIPT.format(root=ROOT)
+    for file in ("b/t.py", "b/folder/__main__.py", "b/deep/t.py", "without/t.py", "b/bin/command", "a/module.py"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(script)
+    (tmp_path / "b/lib/site-packages").mkdir(parents=True)
+    (tmp_path / "b/lib/site-packages/worker.py").write_text(script)
+    (tmp_path / "a/link.py").symlink_to("../b/t.py")
+    lock = tmp_path / "envlock.lock"
+    for name in ("a", "b", "without"):
+        (tmp_path / name / ".git").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / name / "envlock.lock").write_bytes(lock.read_bytes())
+    lock.unlink()
+    argv = [sys.executable, *[word.replace("{tmp}", str(tmp_path)) for word in words]]
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": ROOT}
+    done = subprocess.run(argv, cwd=tmp_path / "a", env=environ, capture_output=True, text=True, check=False)
+    path = tmp_path / taken / "envlock.lock"
+    told = str(path) in done.stdout + done.stderr
+    other = str(tmp_path / ("b" if taken == "a" else "a") / "envlock.lock") in done.stdout + done.stderr
+    assert (told, other) == (True, False), done.stderr
+
+
+def test_what_multiprocessing_spawns_has_the_lockfile_of_its_script(run: Run, tmp_path: Path) -> None:
+    """Its main module is `-c` while it imports the script."""
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/envlock.lock").write_bytes((tmp_path / "envlock.lock").read_bytes())
+    (tmp_path / "b/t.py").write_text(f"""
+import sys
+sys.path.append({ROOT!r})
+from envlock.runtime.assertion import locate
+print(locate(), flush=True)
+def work(): pass
+if __name__ == "__main__":
+    import multiprocessing
+    process = multiprocessing.get_context("spawn").Process(target=work)
+    process.start()
+    process.join()
+""")
+    done = subprocess.run(
+        [sys.executable, "b/t.py"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [str(tmp_path / "b/envlock.lock")] * 2
+
+
 def test_the_policy_argument_beats_the_variable_beats_the_locks_own(run: Run) -> None:
     code = """
 for policy in ("functional", None):
@@ -313,11 +392,66 @@ text = open("envlock.lock").read()
 open("envlock.lock", "w").write(text + " "); look()  # the lockfile
 sys.modules["tensorflow"] = sys; look()     # TensorFlow was imported
 look()
-os.mkdir("site-packages/h5py-3.0.dist-info"); look()  # a notebook's `!pip install`: refused
+os.mkdir("site-packages/h5py-3.0.dist-info"); look()  # nothing yet
+open("site-packages/h5py-3.0.dist-info/METADATA", "w").close(); look()  # a notebook's `!pip install`: refused
 print(seen)
 """
-    expected = "[1, 1, 1, 2, 2, 'refused', 3, 'refused', 4, 4, 5, 6, 6, 'refused', 7]\n"
+    expected = "[1, 1, 1, 2, 2, 'refused', 3, 'refused', 4, 4, 5, 6, 6, 7, 'refused', 8]\n"
     assert printed(run(code)) == expected
+
+
+LATER = {
+    "a package in another folder": "os.mkdir('ff/zz-1.0.dist-info'); open('ff/zz-1.0.dist-info/METADATA', 'w').close()",
+    "a module that hides an installed one": "os.mkdir('ff/numpy'); open('ff/numpy/__init__.py', 'w').close()",
+    "a folder that becomes a package": "open('gg/numpy/__init__.py', 'w').close()",
+    "a package in a zip file": "zipped('zz-1.0.dist-info/METADATA')",
+    "a package in the current folder's own entry": "open('numpy.py', 'w').close()",
+}
+
+
+@pytest.mark.parametrize("change", LATER)
+def test_what_the_verdict_was_read_from_is_looked_at_again(run: Run, change: str) -> None:
+    """The second call looked only at folders named site-packages, and matched."""
+    code = f"""
+import os, zipfile
+def zipped(name):
+    with zipfile.ZipFile("x.zip", "w") as archive:
+        archive.writestr(name, "")
+zipped("nothing.txt")
+os.makedirs("ff"); os.makedirs("gg/numpy"); os.makedirs("site-packages/numpy", exist_ok=True)
+open("site-packages/numpy/__init__.py", "w").close()
+sys.path[:0] = ["", "ff", "gg", "x.zip"]
+{LOCK.format(root=ROOT)}
+{COUNT}
+envlock.assert_locked(); envlock.assert_locked()
+looked = times()
+{LATER[change]}
+try:
+    envlock.assert_locked()
+    print("matches", looked)
+except envlock.EnvironmentMismatch:
+    print("refused", looked)
+"""
+    assert printed(run(code)) == "refused 1\n"
+
+
+def test_data_is_looked_at_in_each_call(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("1")
+    lock = json.loads((tmp_path / "envlock.lock").read_text())
+    entry = {"files": 1, "bytes": 1, "listing": "0" * 64, "content": None}
+    lock["data"] = {"x.csv": entry}
+    (tmp_path / "envlock.lock").write_text(json.dumps(lock), encoding="utf-8")
+    code = f"""
+{COUNT}
+from envlock.runtime import input_data
+looks = []
+look_at = input_data.look_at
+input_data.look_at = lambda *words, **named: looks.append(1) or look_at(*words, **named)
+envlock.assert_locked(); envlock.assert_locked()
+print(times(), len(looks))
+"""
+    done = run(code)
+    assert (done.stdout, done.stderr.count("warning:")) == ("1 2\n", 1)
 
 
 def test_a_forked_child_inherits_the_verdict_and_a_spawned_one_looks_again(run: Run) -> None:

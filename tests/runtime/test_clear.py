@@ -52,7 +52,14 @@ def test_a_digest_is_replaced_only_by_the_value_that_gives_it() -> None:
     said = f"environ.{name}: locked unset, live {make_recordable('yes', row)}"
     for value, shown in (("yes", f"environ.{name}: locked unset, live yes"), ("no", said)):
         finding = Finding(
-            "exact", ERROR, f"environ.{name}", said, "It may.", "Do it.", "x", actual=make_recordable("yes", row)
+            "exact",
+            ERROR,
+            f"environ.{name}",
+            message=said,
+            why="It may.",
+            fix="Do it.",
+            source="x",
+            actual=make_recordable("yes", row),
         )
         show_in_clear([finding], {name: value})
         assert (finding.message, finding.actual) == (shown, make_recordable("yes", row))

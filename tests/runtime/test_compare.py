@@ -14,7 +14,7 @@ from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.compare import ASK_AGAIN, STEADY, compare
 from envlock.runtime.facts import Unavailable, is_same, iter_leaves
 from envlock.runtime.judgement import judge
-from envlock.runtime.policies import Policy, is_protected, names
+from envlock.runtime.policies import Policy, find_effect, is_protected, names
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report
 from tests.machines import complete
 from tests.trees import LEAVES, TREES, put
@@ -298,6 +298,8 @@ LET_THROUGH = {
     "python.compiler",
     "python.prefix_kind",
     "python.startup.known",
+    "python.text_encoding",
+    "python.time_zone",
     "system.container",
     "system.kernel_release",
 }
@@ -317,9 +319,16 @@ def test_under_strict_any_change_of_any_leaf_of_a_lock_is_refused_by_name(tmp_pa
         for other in _changed(value):
             code, findings = _judge(put(live.facts, path, other), live)
             quiet = path in LET_THROUGH or path.endswith(".installer")
-            if path == "environ.PYTHONHASHSEED" and other is ...:
+            if path in ("environ.PYTHONHASHSEED", "python.hash", "jax", "torch") and other is ...:
                 assert (code, findings) == (0, [])  # held only where the lockfile has one
                 continue
+            rule = Policy().row(path)["rule"]
+            if rule == "exact_where_asked" and other is ...:
+                assert (code, [f.rule for f in findings]) == (0, [] if value is None else ["not-held"])
+                continue
+            # An unset variable leads to nothing, whatever it says.
+            leads = (find_effect(path) or "").startswith("named.")
+            quiet = quiet or (leads and isinstance(other, (str, type(None))))
             assert (code, [f.where.fact for f in findings]) == (0 if quiet else 1, [path]), other
 
 
@@ -331,4 +340,66 @@ def test_under_strict_any_leaf_added_to_a_lock_is_refused_by_name(tmp_path: Path
         added: list[Any] = ["x", None, {}, ["x"]]
         for value in added:
             code, findings = _judge(put(live.facts, folder + ".new", value), live)
+            if value is None and Policy().row(folder + ".new")["rule"] == "exact_where_asked":
+                continue  # as if this envlock had asked, and found none
             assert (code, [f.where.fact for f in findings]) == (1, [folder + ".new"])
+
+
+# --- CUDA that nothing uses
+
+
+def _cuda(driver: str | None = None, linkage: str = "dlopen", **libraries: str) -> dict[str, Any]:
+    """Return the facts of a TensorFlow that finds these files and no others."""
+
+    def found(file: str | None) -> dict[str, Any]:
+        by = "not found" if file is None else "ld.so.cache"
+        return {"linkage": linkage, "file": file, "resolved_by": by, "version": file and "1"}
+
+    names = {"cuda_driver": driver, "cudart": None, "cupti": None, **libraries}
+    return {"cuda": {name: found(file) for name, file in names.items()}}
+
+
+NO_CUDA = _cuda()
+TOOLKIT = {"cupti": "/usr/local/cuda/lib/libcupti.so", "cudart": "/usr/local/cuda/lib/libcudart.so.12"}
+IDLE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], set[str]]] = {
+    "a toolkit on one side": (_cuda(**TOOLKIT), NO_CUDA, {}, {INFO}),
+    "a toolkit elsewhere": (_cuda(cupti="{elsewhere}/libcupti.so"), NO_CUDA, {}, {INFO}),
+    "what only one side lists": (NO_CUDA, _cuda(cudnn_ops="/usr/lib/libcudnn_ops.so.9"), {}, {INFO}),
+    "a driver on one side": (_cuda(**TOOLKIT), _cuda("/usr/lib/libcuda.so.1"), {}, {ERROR}),
+    "a driver on both": (_cuda("/usr/lib/libcuda.so.1", **TOOLKIT), _cuda("/usr/lib/libcuda.so.1"), {}, {ERROR}),
+    "a driver that may be there": (_cuda(**TOOLKIT), NO_CUDA, {"cuda.cuda_driver": REASON}, {ERROR, UNKNOWN}),
+    "a library that may be anything": (NO_CUDA, NO_CUDA, {"cuda.cupti": REASON}, {UNKNOWN}),
+    "a wheel of the environment": (_cuda(cupti="{prefix}/lib/libcupti.so"), NO_CUDA, {}, {ERROR}),
+    "a runtime that is no system's": (_cuda(cudart="{elsewhere}/libcudart.so.12"), NO_CUDA, {}, {ERROR}),
+    "a build that is linked with it": (_cuda(linkage="needed", **TOOLKIT), NO_CUDA, {}, {ERROR}),
+}
+
+
+@pytest.mark.parametrize(("locked", "live", "unknown", "severities"), IDLE.values(), ids=IDLE)
+def test_a_toolkit_that_nothing_can_use_may_differ(
+    locked: dict[str, Any], live: dict[str, Any], unknown: dict[str, Any], severities: set[str]
+) -> None:
+    one: tuple[dict[str, Any], dict[str, Any]] = (locked, {})
+    for left, right in (one, (live, unknown)), ((live, unknown), one):
+        # No policy holds the place of a file.
+        found = [each for each in compare(left, right, STRICT) if not str(each.where).endswith(".file")]
+        assert {each.severity for each in found} == severities
+
+
+@pytest.mark.parametrize("by", ["loaded", "LD_PRELOAD"])
+def test_a_library_that_is_in_the_process_already_counts(by: str) -> None:
+    loaded = _cuda(cupti="/usr/local/cuda/lib/libcupti.so")
+    loaded["cuda"]["cupti"]["resolved_by"] = by
+    assert ERROR in {each.severity for each in compare((NO_CUDA, {}), (loaded, {}), STRICT)}
+
+
+def test_a_library_that_is_linked_into_tensorflow_counts() -> None:
+    linked = _cuda()
+    linked["cuda"]["cupti"] = {"linkage": "static", "file": None, "resolved_by": None, "version": "1"}
+    assert ERROR in {each.severity for each in compare((NO_CUDA, {}), (linked, {}), STRICT)}
+
+
+def test_a_project_may_hold_the_toolkit_all_the_same() -> None:
+    held = Policy("strict", {"cuda.cupti.version": "exact"})
+    found = [each.where.fact for each in compare((_cuda(**TOOLKIT), {}), (NO_CUDA, {}), held) if each.severity == ERROR]
+    assert found == ["cuda.cupti.version"]

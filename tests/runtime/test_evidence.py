@@ -98,8 +98,8 @@ def test_a_lockfile_that_ignores_everything_compares_what_computes_all_the_same(
     report = judge(lock_of(overrides={"**": "ignore"}), live(keras="1"))
     assert (report.exit_code, said(report)[0]) == (1, ("error", "packages.keras.version: locked 3.12, live 1"))
     assert report.findings[0].why.endswith(
-        " (This project's rule to ignore it does not apply: only a policy's own rows exempt TensorFlow, Keras, NumPy "
-        "and CUDA.)"
+        " (This project's rule to ignore it does not apply: only a policy's own rows exempt TensorFlow, Keras, JAX, "
+        "PyTorch, NumPy and CUDA.)"
     )
 
 
@@ -116,14 +116,15 @@ def test_where_no_version_was_compared_nothing_matches() -> None:
     assert judge(lock, here, overrides=False).match
 
 
-def test_an_environment_without_any_package_is_compared_by_its_python() -> None:
+def test_an_environment_without_any_package_that_computes_never_matches() -> None:
     lock = lock_of("keras", "tensorflow-cpu", "h5py", "mine")
     lock["facts"]["tensorflow"] = None
     here = Snapshot(copy.deepcopy(lock["facts"]), {})
-    assert judge(lock, here).match
+    nothing = [("unknown", "packages: no version was compared")]
+    assert (judge(lock, here).exit_code, said(judge(lock, here))) == (4, nothing)
     for facts in (lock["facts"], here.facts):
         facts["packages"]["pip"] = {"version": "26.1"}  # which no policy judges
-    assert judge(lock, here).match
+    assert (judge(lock, here).exit_code, said(judge(lock, here))) == (4, nothing)
     here.facts["packages"]["h5py"] = {"version": "3.1"}
     assert said(judge(lock, here)) == [("error", "packages.h5py: locked absent, live 3.1")]
 
@@ -179,7 +180,7 @@ def test_a_package_that_no_policy_judges_is_no_evidence_beside_one_without_a_ver
 
 def test_packages_that_a_side_was_not_asked_for_are_no_evidence() -> None:
     rest = {"python": {"version": "3.11.7"}}
-    assert uncompared_of({**rest, "packages": {}}, {**rest, "packages": {}}) == []
+    assert uncompared_of({**rest, "packages": {}}, {**rest, "packages": {}}) == ["packages"]
     assert uncompared_of({**rest, "packages": {}}, rest) == ["packages"]
     assert uncompared_of(rest, {**rest, "packages": {}}) == ["packages"]
 
@@ -188,7 +189,9 @@ def with_backend(backend: str, *, locked: Any = None, here: Any = None) -> tuple
     """Return a lockfile and a machine on which Keras computes with a back end, and their facts of it."""
     lock, machine = lock_of(), live()
     for facts, own in ((lock["facts"], locked), (machine.facts, here)):
-        facts["keras"] = {"config": {"backend": backend}, **({} if own is None else {backend: own})}
+        facts["keras"] = {"config": {"backend": backend}}
+        if own is not None:
+            facts[backend] = own
     return lock, machine
 
 
@@ -231,19 +234,16 @@ def test_the_settings_of_keras_back_end_are_compared(tier: str) -> None:
     lock, here = with_backend("jax", locked=jax(), here=jax(JAX_ENABLE_X64="1"))
     severity = "info" if tier == "functional" else "error"
     assert said(judge(lock, here, tier)) == [
-        (severity, "keras.jax.settings.JAX_ENABLE_X64: locked none, live 1"),
+        (severity, "jax.settings.JAX_ENABLE_X64: locked none, live 1"),
     ]
 
 
 def test_the_fix_of_another_back_end_leads_to_the_locked_one() -> None:
-    lock, here = with_backend("jax", locked=jax())
+    lock, here = with_backend("jax", locked=jax(), here=jax())
     here.facts["keras"] = {"config": {"backend": "tensorflow"}}
-    finding, other = judge(lock, here).findings
+    (finding,) = judge(lock, here).findings
     fix = "Let KERAS_BACKEND, or else `backend` in ~/.keras/keras.json, choose jax, as locked."
-    assert (finding.where.fact, finding.fix, other.where.fact, other.fix) == (
-        *("keras.config.backend", fix),
-        *("keras.jax", other.fix),
-    )
+    assert (finding.where.fact, finding.fix) == ("keras.config.backend", fix)
 
 
 def test_the_canary_proves_nothing_of_another_back_end() -> None:
@@ -254,7 +254,78 @@ def test_the_canary_proves_nothing_of_another_back_end() -> None:
     assert not judge(lock, here, proof=list_results(lock)).match
     for facts in (lock["facts"], here.facts):
         facts["keras"] = {"config": {"backend": "tensorflow"}}
+        del facts["jax"]
     assert judge(lock, here, proof=list_results(lock)).match
+
+
+def with_libraries(locked: Any, here: Any) -> tuple[dict[str, Any], Snapshot]:
+    """Return a lockfile and a machine with JAX beside TensorFlow, which computes for Keras."""
+    lock, machine = lock_of(), live()
+    for facts, own in ((lock["facts"], locked), (machine.facts, here)):
+        facts["keras"] = {"config": {"backend": "tensorflow"}}
+        facts.update(own)
+    return lock, machine
+
+
+def test_the_canary_proves_nothing_of_a_library_beside_tensorflow() -> None:
+    """XLA on a processor with other instructions gives the program other bits, whatever TensorFlow gives."""
+    lock, here = with_libraries({"jax": jax()}, {"jax": jax()})
+    lock["policy"]["name"] = "bits"
+    lock["numerics"] = section()
+    lock["facts"]["cpu"], here.facts["cpu"] = {"flags": ["avx"]}, {"flags": ["avx2"]}
+    assert not judge(lock, here, proof=list_results(lock)).match
+    report = judge_here(lock, here)
+    assert report.notes[-1] == (
+        "no proof for this machine is possible: the program can compute with jax, of which the canary computes nothing"
+    )
+    assert report.findings[0].fix.startswith("Verify on the locked hardware")
+    lock["project"] = {"entry": ["t.py"], "held": {"h5py": "imported by t.py"}}
+    assert judge(lock, here, proof=list_results(lock)).match
+
+
+@pytest.mark.parametrize("library", ["jax", "torch"])
+def test_a_library_that_the_entry_points_cannot_reach_may_differ(library: str) -> None:
+    lock, here = with_libraries({library: jax()}, {library: jax(JAX_ENABLE_X64="1")})
+    assert said(judge(lock, here)) == [("error", f"{library}.settings.JAX_ENABLE_X64: locked none, live 1")]
+    lock["project"] = {"entry": ["t.py"], "held": {"h5py": "imported by t.py"}}
+    report = judge(lock, here)
+    assert (report.match, said(report)[0][0]) == (True, "info")
+    assert not judge(lock, here, overrides=False).match
+    lock["project"]["held"][library] = "imported by t.py"
+    assert not judge(lock, here).match
+
+
+def test_a_rule_of_a_lockfile_does_not_let_a_library_that_computes_go() -> None:
+    lock, here = with_libraries({"jax": jax()}, {"jax": jax(JAX_ENABLE_X64="1")})
+    lock["policy"]["overrides"] = {"jax.**": "ignore"}
+    assert not judge(lock, here).match
+
+
+def test_an_older_lockfile_matches_as_it_did_and_says_what_it_does_not_hold() -> None:
+    lock, here = with_libraries({}, {"jax": jax(JAX_ENABLE_X64="1"), "torch": None})
+    report = judge(lock, here)
+    assert (report.exit_code, report.headline, said(report)) == (
+        0,
+        "matches under policy strict, but jax is installed and not held by this lockfile",
+        [("warning", "jax is installed and not held by this lockfile")],
+    )
+    assert report.findings[0].fix == "Capture again: `envlock capture`."
+    here.facts["torch"] = {"version": "2.13.0", "settings": {}}
+    assert judge(lock, here).headline.endswith("but jax and torch are installed and not held by this lockfile")
+    assert said(judge(lock, here, "functional")) == []
+    lock["project"] = {"entry": ["t.py"], "held": {"h5py": "imported by t.py"}}
+    assert {severity for severity, _ in said(judge(lock, here))} == {"info"}
+    lock["unavailable"] = {name: {"reason": "no way", "code": "x"} for name in ("jax", "torch")}
+    del lock["project"]
+    assert judge(lock, here).exit_code == 4
+
+
+def test_a_setting_that_a_side_does_not_list_is_unset() -> None:
+    """The next envlock knows more settings; a variable that no table knows is listed only where it is set."""
+    lock, here = with_libraries({"jax": jax()}, {"jax": jax(JAX_NEWER=None)})
+    assert said(judge(lock, here)) == said(judge({**lock, "facts": here.facts}, Snapshot(lock["facts"], {}))) == []
+    here.facts["jax"] = jax(JAX_NEWER="1")
+    assert said(judge(lock, here)) == [("error", "jax.settings.JAX_NEWER: locked absent, live 1")]
 
 
 def test_the_back_end_whose_facts_are_always_locked_is_compared() -> None:
@@ -268,9 +339,9 @@ def test_keras_on_numpy_is_compared_by_the_settings_of_jax() -> None:
     """Its neural network operations are JAX's: another of its switches gives other bits."""
     lock, here = with_backend("numpy")
     for facts, own in ((lock["facts"], jax()), (here.facts, jax(JAX_ENABLE_X64="1"))):
-        facts["keras"]["jax"] = own
-    assert said(judge(lock, here)) == [("error", "keras.jax.settings.JAX_ENABLE_X64: locked none, live 1")]
-    here.facts["keras"]["jax"] = jax()
+        facts["jax"] = own
+    assert said(judge(lock, here)) == [("error", "jax.settings.JAX_ENABLE_X64: locked none, live 1")]
+    here.facts["jax"] = jax()
     assert judge(lock, here).match
 
 

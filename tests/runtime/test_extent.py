@@ -12,7 +12,16 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.extent import KINDS, NOTHING, Extent, decide
 from envlock.runtime.judgement import judge
 from envlock.runtime.policies import names
-from envlock.runtime.report import ERROR, INFO, SEVERITIES, UNKNOWN, WARNING, Finding, Report
+from envlock.runtime.report import (
+    ERROR,
+    INFO,
+    SEVERITIES,
+    UNKNOWN,
+    WARNING,
+    Finding,
+    Report,
+    Severity,
+)
 from tests.locks import FACTS, document
 
 COUNTS = st.dictionaries(st.sampled_from(KINDS), st.integers(0, 3))
@@ -20,8 +29,11 @@ SEVERE = st.lists(st.sampled_from(SEVERITIES), max_size=4)
 BREAKING = st.sampled_from([(ERROR,), (ERROR, WARNING), (ERROR, UNKNOWN)])
 
 
-def answer(severities: list[str], breaking: tuple[str, ...], extent: Extent | None) -> int:
-    found = [Finding("planted", each, "cpu.flags", "it differs", "Why.", "Fix it.", "") for each in severities]
+def answer(severities: list[Severity], breaking: tuple[str, ...], extent: Extent | None) -> int:
+    found = [
+        Finding("planted", each, "cpu.flags", message="it differs", why="Why.", fix="Fix it.", source="")
+        for each in severities
+    ]
     report = Report(found, breaking=breaking, extent=extent)
     assert report.match is (report.exit_code == 0)
     return report.exit_code
@@ -54,14 +66,14 @@ def test_one_function_decides(is_wrong: bool, is_open: bool, extent: Extent | No
         ([WARNING], (ERROR, WARNING), 1),
     ],
 )
-def test_findings_decide(severities: list[str], breaking: tuple[str, ...], code: int) -> None:
+def test_findings_decide(severities: list[Severity], breaking: tuple[str, ...], code: int) -> None:
     assert answer(severities, breaking, None) == code
     assert answer(severities, breaking, Extent(runs=2)) == code
 
 
 @given(SEVERE, BREAKING, COUNTS)
 def test_where_nothing_was_compared_the_answer_is_never_yes(
-    severities: list[str], breaking: tuple[str, ...], counts: dict[str, int]
+    severities: list[Severity], breaking: tuple[str, ...], counts: dict[str, int]
 ) -> None:
     extent = Extent(**counts)
     code = answer(severities, breaking, extent)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from envlock.runtime import data_contents, data_files
-from envlock.runtime.data_contents import find_known, find_note, is_settled, read_contents, render_note
+from envlock.runtime.data_contents import NOTES, is_settled, name_note, read_contents, read_note, render_note
 from envlock.runtime.data_files import Survey, survey
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.facts import Unavailable
@@ -29,7 +29,8 @@ from envlock.runtime.input_data import (
 )
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.policies import Policy
-from envlock.runtime.report import ERROR, INFO, UNKNOWN, WARNING, Report
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, UNREAD, WARNING, Report
+from envlock.runtime.user_cache import make_cache
 from tests.locks import document, encode
 
 EXACT = Policy("strict", {"data": "exact"})
@@ -197,10 +198,7 @@ def test_progress_is_told_in_bytes(data: Path, monkeypatch: pytest.MonkeyPatch) 
 def note(data: Path, cache: Path, content: str) -> dict[str, str]:
     """Write the note of a digest as a capture does."""
     environ = {"XDG_CACHE_HOME": str(cache)}
-    file = Path(find_note(environ, str(data)) or "")
-    file.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    for folder in (file.parent, file.parent.parent):
-        folder.chmod(0o700)
+    file = Path(make_cache(environ, NOTES), name_note(str(data)))
     file.write_bytes(render_note(find(data).state, content))
     file.chmod(0o600)
     return environ
@@ -209,17 +207,17 @@ def note(data: Path, cache: Path, content: str) -> dict[str, str]:
 def test_a_note_holds_until_a_file_changes(data: Path, tmp_path: Path) -> None:
     content = f"sha256:{'ab' * 32}"
     environ = note(data, tmp_path / "cache", content)
-    assert find_known(str(data), find(data), environ) == [content]
+    assert read_note(environ, str(data), find(data)) == content
     times = (data / "a.csv").stat()
     (data / "a.csv").write_bytes(b"9,9\n")
     os.utime(data / "a.csv", ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert find_known(str(data), find(data), environ) == [], "the time of the last change is not in a user's hand"
+    assert read_note(environ, str(data), find(data)) is None, "the time of the last change is not in a user's hand"
 
 
 def test_a_note_that_others_can_write_does_not_count(data: Path, tmp_path: Path) -> None:
     environ = note(data, tmp_path / "cache", f"sha256:{'ab' * 32}")
-    Path(find_note(environ, str(data)) or "").chmod(0o666)
-    assert find_known(str(data), find(data), environ) == []
+    Path(make_cache(environ, NOTES), name_note(str(data))).chmod(0o666)
+    assert read_note(environ, str(data), find(data)) is None
 
 
 @pytest.mark.parametrize(
@@ -234,16 +232,15 @@ def test_a_note_that_others_can_write_does_not_count(data: Path, tmp_path: Path)
 )
 def test_a_note_that_is_damaged_does_not_count(damage: Callable[[bytes], bytes], data: Path, tmp_path: Path) -> None:
     environ = note(data, tmp_path / "cache", f"sha256:{'ab' * 32}")
-    file = Path(find_note(environ, str(data)) or "")
+    file = Path(make_cache(environ, NOTES), name_note(str(data)))
     file.write_bytes(damage(file.read_bytes()))
-    assert find_known(str(data), find(data), environ) == []
+    assert read_note(environ, str(data), find(data)) is None
 
 
 def test_a_note_is_in_the_cache_under_the_digest_of_the_real_path(data: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(data)
     name = hashlib.sha256(os.fsencode(data.resolve())).hexdigest()
-    assert find_note({"XDG_CACHE_HOME": "/cache"}, str(tmp_path / "link")) == f"/cache/envlock/data/{name}"
-    assert find_note({}, str(data)) is None
+    assert name_note(str(tmp_path / "link")) == name
 
 
 def test_files_that_have_just_changed_are_not_settled(data: Path) -> None:
@@ -254,94 +251,98 @@ def test_files_that_have_just_changed_are_not_settled(data: Path) -> None:
     assert (is_settled(found, last), is_settled(found, last + 1)) == (False, True)
 
 
-def test_the_keys_of_git_annex_are_its_digests(tmp_path: Path) -> None:
-    plain, annexed = write(tmp_path / "plain", FILES), tmp_path / "annexed"
-    for name, content in FILES.items():
-        key = f"SHA256E-s{len(content)}--{hashlib.sha256(content).hexdigest()}.csv"
-        target = write(tmp_path / f".git/annex/objects/X1/9q/{key}", {key: content}) / key
-        (annexed / name).parent.mkdir(parents=True, exist_ok=True)
-        (annexed / name).symlink_to(target)
-    assert find_known(str(annexed), find(annexed), {}) == [entry(plain)["content"]]
-    (annexed / "more").write_bytes(b"of no key")
-    assert find_known(str(annexed), find(annexed), {}) == []
-    (annexed / "more").unlink()
-    (annexed / "more").symlink_to(plain / "a.csv")
-    assert find_known(str(annexed), find(annexed), {}) == []
+# Statements of others on what should be at a path: (files that are there, the path, other content of the same size).
 
-
-def test_a_key_of_git_annex_counts_for_a_file_of_its_size(tmp_path: Path) -> None:
-    content = FILES["a.csv"]
-    whole = write(tmp_path, {"plain": content}) / "plain"
-    found = []
-    for size in (len(content), len(content) + 1):
-        key = f"SHA256-s{size}--{hashlib.sha256(content).hexdigest()}"
-        write(tmp_path / "annex/objects", {f"{key}/{key}": content})
-        link = tmp_path / str(size)
-        link.symlink_to(f"annex/objects/{key}/{key}")
-        found.append(find_known(str(link), find(link), {}))
-    assert found == [[entry(whole)["content"]], []]
-
-
+DIGEST = hashlib.sha256(b"1,2\n").hexdigest()
+MD5 = hashlib.md5(b"1,2\n", usedforsecurity=False).hexdigest()
 WRITTEN_BY_DVC = "md5:fe081c27ab75778609f2ff29cecdaef0.dir"
-DVC_FOLDER = """\
-outs:
-- md5: {digest}
-  size: 6
-  nfiles: 2
-  hash: md5
-  path: data
-"""
+KEY = f"SHA256E-s4--{DIGEST}.csv"
 
 
-def test_the_digest_of_dvc_is_taken_and_can_be_computed(data: Path) -> None:
+def dvc(path: str, digest: str, size: int, files: str = "") -> bytes:
+    return f"outs:\n- md5: {digest}\n  size: {size}\n{files}  hash: md5\n  path: {path}\n".encode()
+
+
+def state_by_dvc(root: Path) -> Path:
+    write(root, {"a.csv": b"1,2\n", "a.csv.dvc": dvc("a.csv", MD5, 4)})
+    return root / "a.csv"
+
+
+def state_by_dvc_of_a_folder(root: Path) -> Path:
+    write(root / "data", FILES)
+    write(root, {"data.dvc": dvc("data", WRITTEN_BY_DVC[4:], 6, "  nfiles: 2\n")})
+    return root / "data"
+
+
+def state_by_git_annex(root: Path) -> Path:
+    write(root / f".git/annex/objects/X1/9q/{KEY}", {KEY: b"1,2\n"})
+    (root / "a.csv").symlink_to(f".git/annex/objects/X1/9q/{KEY}/{KEY}")
+    return root / "a.csv"
+
+
+def state_by_a_cache_of_models(root: Path) -> Path:
+    """Hugging Face's: the name of the blob that a link leads to is the SHA-256 of its content."""
+    write(root / "models--a--b/blobs", {DIGEST: b"1,2\n"})
+    (root / "models--a--b/snapshots/main").mkdir(parents=True)
+    (root / "models--a--b/snapshots/main/a.csv").symlink_to(f"../../blobs/{DIGEST}")
+    return root / "models--a--b/snapshots/main"
+
+
+def state_by_git_lfs(root: Path) -> Path:
+    write(root / f".git/lfs/objects/{DIGEST[:2]}/{DIGEST[2:4]}", {DIGEST: b"1,2\n"})
+    write(root, {".gitattributes": b"*.csv filter=lfs diff=lfs merge=lfs -text\n", "a.csv": b"1,2\n"})
+    return root / "a.csv"
+
+
+def state_by_a_list_of_digests(root: Path) -> Path:
+    write(root, {"a.csv": b"1,2\n", "a.csv.sha256": f"{DIGEST}  a.csv\n".encode()})
+    return root / "a.csv"
+
+
+STATEMENTS = [
+    state_by_dvc,
+    state_by_dvc_of_a_folder,
+    state_by_git_annex,
+    state_by_a_cache_of_models,
+    state_by_git_lfs,
+    state_by_a_list_of_digests,
+]
+
+
+@pytest.mark.parametrize("state", STATEMENTS)
+def test_what_others_say_about_data_is_not_a_look_at_it(state: Callable[[Path], Path], tmp_path: Path) -> None:
+    path = state(tmp_path / "there")
+    locked = {"x": entry(path)}
+    (file,) = [each for each in ([path] if path.is_file() else path.iterdir()) if each.is_file()]
+    file.resolve().write_bytes(b"1,9\n")
+    live = look_at(str(path.parent), {path.name: locked["x"]}, {})
+    assert live == {path.name: find(path).to_json(None)}, "it is unknown, neither the same nor other data"
+    (unread,) = compare_data({path.name: locked["x"]}, live, EXACT)
+    assert (unread.rule, unread.severity) == (UNREAD, WARNING)
+    deep = look_at(str(path.parent), {path.name: locked["x"]}, {}, deep=True)
+    (changed,) = compare_data({path.name: locked["x"]}, deep, EXACT)
+    assert changed.severity == ERROR
+    assert changed.message.endswith("on both sides, with other contents")
+
+
+def test_a_digest_of_dvc_in_an_earlier_lockfile_can_be_computed(data: Path) -> None:
     """DVC 3.67.1 wrote this digest for these two files."""
-    digest = WRITTEN_BY_DVC
-    (data.parent / "data.dvc").write_text(DVC_FOLDER.format(digest=digest[4:]))
-    assert find_known(str(data), find(data), {}) == [digest]
-    assert read_contents(str(data), find(data), "md5") == digest
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("size: 6", "size: 7"),
-        ("nfiles: 2", "nfiles: 3"),
-        ("  nfiles: 2\n", ""),
-        ("hash: md5\n", "\n"),
-        ("path: data", "path: x"),
-        ("path: data", "path: dataX"),
-        (f"md5: {'ab' * 16}.dir\n  size", "size"),
-    ],
-)
-def test_a_dvc_file_about_other_data_does_not_count(old: str, new: str, data: Path) -> None:
-    text = DVC_FOLDER.format(digest=f"{'ab' * 16}.dir")
-    assert old in text
-    (data.parent / "data.dvc").write_text(text.replace(old, new))
-    assert find_known(str(data), find(data), {}) == []
-
-
-def test_a_dvc_file_may_have_quotes_and_comments_of_any_bytes_and_is_no_book(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = DVC_FOLDER.format(digest=f"'{WRITTEN_BY_DVC[4:]}'").replace("path: data", 'path: "data"')
-    (data.parent / "data.dvc").write_bytes(b"# \xff\n" + text.encode())
-    assert find_known(str(data), find(data), {}) == [WRITTEN_BY_DVC]
-    monkeypatch.setattr(data_contents, "DVC_LIMIT", 20)
-    assert find_known(str(data), find(data), {}) == []
-
-
-def test_the_digest_of_dvc_of_one_file_is_that_of_its_bytes(data: Path) -> None:
+    assert read_contents(str(data), find(data), "md5") == WRITTEN_BY_DVC
     file = data / "a.csv"
-    digest = hashlib.md5(FILES["a.csv"], usedforsecurity=False).hexdigest()
-    (data / "a.csv.dvc").write_text(f"outs:\n- md5: {digest}\n  size: 4\n  hash: md5\n  path: a.csv\n")
-    assert find_known(str(file), find(file), {}) == [f"md5:{digest}"] == [read_contents(str(file), find(file), "md5")]
+    assert read_contents(str(file), find(file), "md5") == f"md5:{MD5}"
 
 
 def test_contents_are_read_only_if_asked(data: Path) -> None:
     locked = {"data": entry(data)}
     (data / "a.csv").write_bytes(b"9,9\n")
     cheap = look_at(str(data.parent), locked, {})
-    assert compare_data(locked, cheap, EXACT) == []
+    (unread,) = compare_data(locked, cheap, EXACT)
+    assert (unread.rule, unread.severity, unread.message) == (
+        "data-unread",
+        WARNING,
+        "data at data: as locked by names and sizes; contents were not compared",
+    )
+    assert compare_data(locked, cheap, Policy("strict", {})) == [], "no rule demands equal data"
     assert "names and sizes" in describe_depth(locked, cheap)[0]
     deep = look_at(str(data.parent), locked, {}, deep=True)
     assert [finding.message for finding in compare_data(locked, deep, EXACT)] == [
@@ -422,7 +423,9 @@ def judged(project: Path, rule: str, **options: Any) -> Report:
 
 def test_a_report_says_how_far_the_data_was_compared(data: Path, tmp_path: Path) -> None:
     cheap = "data: data as locked by names and sizes; `envlock verify --deep` also compares contents"
-    assert judged(tmp_path, "exact").notes == ["before", cheap]
+    report = judged(tmp_path, "exact")
+    assert (report.notes, report.match) == (["before", cheap], True)
+    assert report.headline == "matches under policy strict, with data by names and sizes only"
     report = judged(tmp_path, "exact", deep=True)
     assert (report.match, report.notes) == (True, ["before", "data: data as locked"])
     (data / "a.csv").write_bytes(b"9,9\n")

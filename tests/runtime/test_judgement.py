@@ -17,6 +17,7 @@ from envlock.runtime.extent import Extent
 from envlock.runtime.files import deep
 from envlock.runtime.judgement import judge, judge_here, judge_proven, needs_proof, remove_package, verify
 from envlock.runtime.report import ERROR, NO_TENSORFLOW, UNKNOWN, Finding, Report
+from envlock.runtime.user_cache import make_cache
 from tests.locks import document
 from tests.numerics.canaries import section
 
@@ -94,7 +95,9 @@ def test_a_file_that_is_not_as_recorded_decides_where_files_are_asked_for(monkey
 
     def verify_files(lock: Any) -> tuple[list[Finding], int]:
         asked.append(lock)
-        return [Finding("file-modified", ERROR, "a.py", "a.py: differs", "Why.", "Install it.", "")], 7
+        return [
+            Finding("file-modified", ERROR, "a.py", message="a.py: differs", why="Why.", fix="Install it.", source="")
+        ], 7
 
     monkeypatch.setattr(judgement, "take_snapshot", lambda host: here())
     monkeypatch.setattr(deep, "verify_files", verify_files)
@@ -113,13 +116,9 @@ def test_the_file_that_a_report_is_about() -> None:
 
 
 def prove(lock: Any, snapshot: Snapshot) -> None:
-    folder = machine_proof.folder(os.environ)
     name = machine_proof.key(lock, snapshot)
-    assert folder is not None
     assert name is not None
-    for place in (Path(folder).parent, Path(folder)):
-        place.mkdir(mode=0o700, exist_ok=True)
-    Path(folder, name).write_bytes(machine_proof.content(name, 27))
+    Path(make_cache(os.environ, machine_proof.PROOFS), name).write_bytes(machine_proof.content(name, 27))
 
 
 def test_a_proof_counts_under_the_same_policy_and_rules() -> None:

@@ -11,7 +11,7 @@ from envlock.data import read
 from envlock.data.runtime_tables import LauncherTable, load_launcher_table
 from envlock.runtime.judgement import annotate
 from envlock.runtime.launchers import collect_traces, explain_differences
-from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report, Severity
 
 THREADS = ("cpu.affinity_count", "cpu.inter_op_threads", "cpu.intra_op_threads")
 LIBRARIES = "environ.LD_LIBRARY_PATH"
@@ -38,8 +38,11 @@ APPTAINER = {"APPTAINER_CONTAINER": "/images/train.sif", "OMP_NUM_THREADS": "3"}
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "OMP_NUM_THREADS": "1"}
 
 
-def findings(*paths: str, severity: str = ERROR) -> list[Finding]:
-    return [Finding("exact", severity, path, f"{path}: differs", "Why.", "Fix.", "source") for path in paths]
+def findings(*paths: str, severity: Severity = ERROR) -> list[Finding]:
+    return [
+        Finding("exact", severity, path, message=f"{path}: differs", why="Why.", fix="Fix.", source="source")
+        for path in paths
+    ]
 
 
 @pytest.mark.parametrize(

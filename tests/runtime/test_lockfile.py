@@ -276,6 +276,13 @@ def test_a_missing_field_is_named() -> None:
     assert said == [f"`{field}` is missing" for field in fields]
 
 
+@pytest.mark.parametrize("sign", ["\u202e", "\x1b", "\n", "\u2066"])
+@pytest.mark.parametrize("key", ["$schema", "created_by"])
+def test_a_text_that_no_fact_is_has_no_control_characters_either(key: str, sign: str) -> None:
+    changed = document(**{key: f"envlock {sign}1"})
+    assert problem(encode(changed)) == f"`{key}` has a character that controls a terminal or the order of text"
+
+
 KINDS: dict[str, Any] = {"null": None, "a boolean": True, "a number": 1, "a string": "x", "a list": [], "an object": {}}
 
 
@@ -494,3 +501,17 @@ def test_a_project_that_is_none(project: Any, problem: str) -> None:
     with pytest.raises(LockfileError) as caught:
         parse(encode(document(project=project)), "x.lock")
     assert caught.value.message == f"lockfile x.lock is not valid: {problem}"
+
+
+def test_jax_and_pytorch_have_left_keras() -> None:
+    """Older lockfiles have them there, where Keras computes with them; they are compared as before."""
+    jax = {"version": "0.10.2", "settings": {"JAX_ENABLE_X64": "1"}}
+    old = document(
+        facts={"keras": {"version": "3.15.1", "jax": jax}},
+        unavailable={"keras.torch": REASON, "keras.config": REASON},
+        policy={"name": "strict", "overrides": {"keras.jax.version": "same_minor", "keras.version": "same_minor"}},
+    )
+    found = parse(encode(old), "x.lock")
+    assert found["facts"] == {"keras": {"version": "3.15.1"}, "jax": jax}
+    assert found["unavailable"] == {"torch": REASON, "keras.config": REASON}
+    assert found["policy"]["overrides"] == {"jax.version": "same_minor", "keras.version": "same_minor"}

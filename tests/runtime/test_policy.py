@@ -70,7 +70,7 @@ def test_a_path_has_the_row_that_names_it() -> None:
 
 
 ROWS = table("policy")
-EXACT = dict.fromkeys(("exact", "proven", "exact_where_locked"), 0)
+EXACT = dict.fromkeys(("exact", "proven", "exact_where_asked", "exact_where_locked", "exact_or_unset"), 0)
 LOOSENESS = {**EXACT, "within_3_percent": 1, "same_minor": 1, "at_least": 2, "superset": 2, "ignore": 3}
 
 
@@ -160,7 +160,10 @@ def test_the_nearest_path() -> None:
 
 
 POLICIES = "(choose from: strict, bits, same-arch, functional)"
-THERE_ARE = "(choose from: exact, exact_where_locked, same_minor, at_least, superset, within_3_percent, proven, ignore)"
+THERE_ARE = (
+    "(choose from: exact, exact_where_asked, exact_where_locked, exact_or_unset, same_minor, at_least, superset, "
+    "within_3_percent, proven, ignore)"
+)
 NO_PATTERNS = ["", "cpu..flags", "cpu.", "cpu\n", "cpu flags", "cpu.\xe9", "environ.TF_*", "cpu.**.x", "*x", "a.***"]
 
 

@@ -32,6 +32,7 @@ from envlock.runtime.report import (
     WARNING,
     Finding,
     Report,
+    Severity,
     count_severities,
     show,
     sort_findings,
@@ -41,7 +42,7 @@ from envlock.workflows.lint import LintEvidence
 
 def finding(
     path: str = "cpu.flags",
-    severity: str = ERROR,
+    severity: Severity = ERROR,
     weight: int = 50,
     *,
     rule: str = "exact",
@@ -50,8 +51,18 @@ def finding(
     actual: Any = "b",
 ) -> Finding:
     said = f"{path}: locked {show(expected)}, live {show(actual)}" if message is None else message
-    told = ("It may.", "Do it.", "design")
-    return Finding(rule, severity, path, said, *told, expected=expected, actual=actual, weight=weight)
+    return Finding(
+        rule,
+        severity,
+        path,
+        message=said,
+        why="It may.",
+        fix="Do it.",
+        source="design",
+        expected=expected,
+        actual=actual,
+        weight=weight,
+    )
 
 
 def test_findings_are_ranked_by_severity_then_weight_and_else_stay_in_their_order() -> None:
@@ -64,13 +75,13 @@ def test_findings_are_ranked_by_severity_then_weight_and_else_stay_in_their_orde
         finding("d", UNKNOWN, 100),
     ]
     assert [f.where.fact for f in sort_findings(findings)] == ["c", "a", "b", "d", "e", "z"]
-    weightless = Finding("exact", ERROR, "w", "m", "w", "f", "s")
+    weightless = Finding("exact", ERROR, "w", message="m", why="w", fix="f", source="s")
     assert [f.where.fact for f in sort_findings([weightless, finding("a", weight=1)])] == ["a", "w"]
     made = Report(findings, policy="strict")
     assert (made.findings, [f.where.fact for f in made.of(ERROR)]) == (findings, ["a", "b", "c"])
 
 
-VERDICTS: list[tuple[list[str], bool, int, str]] = [
+VERDICTS: list[tuple[list[Severity], bool, int, str]] = [
     ([], True, 0, "matches under policy strict"),
     ([INFO], True, 0, "matches under policy strict"),
     ([ERROR], False, 1, "does not match under policy strict: 1 fact differs"),
@@ -136,7 +147,15 @@ def test_the_headline_says_what_judged() -> None:
 
 @pytest.mark.parametrize(("more", "end"), [(0, ""), (1, ", and 1 more fact differs"), (2, ", and 2 more facts differ")])
 def test_a_missing_tensorflow_leads(more: int, end: str) -> None:
-    lead = Finding(NO_TENSORFLOW, ERROR, "tensorflow", "no TensorFlow in python", "It may.", "Do it.", "design")
+    lead = Finding(
+        NO_TENSORFLOW,
+        ERROR,
+        "tensorflow",
+        message="no TensorFlow in python",
+        why="It may.",
+        fix="Do it.",
+        source="design",
+    )
     found = Report([lead, *[finding() for _ in range(more)]], policy="strict")
     assert found.headline == f"does not match under policy strict: no TensorFlow in python{end}"
 
@@ -155,7 +174,7 @@ def test_a_finding_without_a_place_is_shown_at_the_file_that_the_report_is_about
 
 
 def test_findings_are_counted_by_their_severity() -> None:
-    severities = [INFO, ERROR, WARNING, ERROR, UNKNOWN, WARNING]
+    severities: list[Severity] = [INFO, ERROR, WARNING, ERROR, UNKNOWN, WARNING]
     assert (
         count_severities([finding(severity=each) for each in severities])
         == "2 errors, 1 unknown fact, 2 warnings, 1 note"
@@ -191,7 +210,7 @@ def test_a_place_in_words() -> None:
     ]
 
 
-def bits(path: str, severity: str = ERROR, what: str = "it differs", actual: Any = ABSENT) -> Finding:
+def bits(path: str, severity: Severity = ERROR, what: str = "it differs", actual: Any = ABSENT) -> Finding:
     result = {"result": "b", "what": what} if actual is ABSENT else actual
     return finding(path, severity, 2, rule=BITS, message=f"{path}: {what}", expected={"result": "a"}, actual=result)
 
@@ -249,7 +268,7 @@ def test_the_json_shape() -> None:
     assert json.loads(render(report(), "json")) == report().to_json()
 
 
-def as_json(path: str, rule: str, severity: str, sides: str, **compared: Any) -> dict[str, Any]:
+def as_json(path: str, rule: str, severity: Severity, sides: str, **compared: Any) -> dict[str, Any]:
     told = {"why": "It may.", "fix": "Do it.", "source": "design"}
     return {
         "where": {"fact": path},
@@ -263,7 +282,9 @@ def as_json(path: str, rule: str, severity: str, sides: str, **compared: Any) ->
 
 def test_the_json_of_all_that_a_finding_can_have() -> None:
     where = Where(file="train.py", line=3, column=5, end_line=4, end_column=2, function="f", text="x = 1")
-    told = Finding("ENV203", WARNING, where, "m", "w", "f", "s", commands=["unset A", "export B=1"])
+    told = Finding(
+        "ENV203", WARNING, where, message="m", why="w", fix="f", source="s", commands=["unset A", "export B=1"]
+    )
     report = Report([told], command="lint", headline="1 warning", notes=["a note"], evidence=LintEvidence(1, "2.21.0"))
     assert report.to_json() == {
         "report_version": 2,
@@ -339,7 +360,9 @@ def test_a_notebook_shows_the_text_and_obeys_nothing_in_it() -> None:
 
 
 def test_the_text_of_a_command_that_no_policy_judges() -> None:
-    told = Finding("ENV203", WARNING, "environ.A", "A is set", "It may.", "unset A\nexport A=1", "s")
+    told = Finding(
+        "ENV203", WARNING, "environ.A", message="A is set", why="It may.", fix="unset A\nexport A=1", source="s"
+    )
     worth = finding("cpu.quota", INFO, rule="quota")
     report = Report([told, worth], command="doctor", headline="1 warning", titles={"ENV203": "variables"}, notes=["n"])
     assert report.to_text() == (
@@ -464,7 +487,7 @@ def test_headlines_of_one_and_of_several_kinds() -> None:
 
 def test_a_finding_of_a_file_names_its_place() -> None:
     where = Where(file="train.py", line=3, column=5)
-    one = Finding("X", ERROR, where, "a message", "Why.", "Do it.", "here")
+    one = Finding("X", ERROR, where, message="a message", why="Why.", fix="Do it.", source="here")
     assert Report([one]).to_text().splitlines()[1] == f"  x {where}: a message"
 
 
@@ -475,7 +498,7 @@ def test_many_allowed_differences_are_counted(number: int) -> None:
 
 
 def test_what_differs_alike_in_several_gpus_is_one_line() -> None:
-    def differing(index: int, name: str, severity: str = ERROR) -> Finding:
+    def differing(index: int, name: str, severity: Severity = ERROR) -> Finding:
         return finding(f"gpu.devices.{index}.{name}", severity, expected="H100", actual="T4")
 
     eight = [differing(index, name) for index in range(8) for name in ("name", "ecc")]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from envlock.reports import render
-from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report
+from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report, Severity
 
 
-def file(path: str, kind: str, what: str, package: str | None, severity: str = ERROR, weight: int = 50) -> Finding:
+def file(path: str, kind: str, what: str, package: str | None, severity: Severity = ERROR, weight: int = 50) -> Finding:
     return Finding(
         f"file-{kind}",
         severity,
         path,
-        f"{path}: {what}",
-        f"Why {kind}.",
-        f"Mend {kind}.",
-        "here",
+        message=f"{path}: {what}",
+        why=f"Why {kind}.",
+        fix=f"Mend {kind}.",
+        source="here",
         expected=ABSENT if package is None else {"packages": [package]},
         actual={"what": what},
         weight=weight,
@@ -60,7 +60,16 @@ def test_json_has_what_the_table_has() -> None:
 
 
 def test_facts_come_first_and_both_are_counted() -> None:
-    fact = Finding("exact", ERROR, "cpu.flags", "cpu.flags: locked a, live b", "It may.", "Do it.", "x", weight=1)
+    fact = Finding(
+        "exact",
+        ERROR,
+        "cpu.flags",
+        message="cpu.flags: locked a, live b",
+        why="It may.",
+        fix="Do it.",
+        source="x",
+        weight=1,
+    )
     both = [FOUND[1], fact]
     lines = render(Report(both, policy="strict")).splitlines()
     assert lines[0] == "does not match under policy strict: 1 fact differs and 1 file is not as recorded"
@@ -75,7 +84,7 @@ def test_facts_come_first_and_both_are_counted() -> None:
         (INFO, 5, "    and 1,995 more (`--format json` lists all)"),
     ],
 )
-def test_a_long_list_is_shortened(severity: str, shown: int, more: str) -> None:
+def test_a_long_list_is_shortened(severity: Severity, shown: int, more: str) -> None:
     findings = [file(f"f{number:04}", "missing", "is missing", None, severity) for number in range(2000)]
     lines = render(Report(findings, policy="strict")).splitlines()
     assert [line for line in lines if line.startswith(f"  {'x' if severity == ERROR else 'i'} ")][-1] == (

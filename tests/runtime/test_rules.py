@@ -65,6 +65,17 @@ VERDICTS: list[tuple[str, Any, Any, bool]] = [
     ("exact_where_locked", "7", "7", YES),
     ("exact_where_locked", "7", None, NO),
     ("exact_where_locked", None, ABSENT, NO),
+    ("exact_where_asked", ABSENT, "7", YES),
+    ("exact_where_asked", "7", ABSENT, NO),
+    ("exact_where_asked", None, ABSENT, YES),
+    ("exact_where_asked", None, "7", NO),
+    ("exact_where_asked", "7", None, NO),
+    ("exact_or_unset", None, ABSENT, YES),
+    ("exact_or_unset", ABSENT, None, YES),
+    ("exact_or_unset", "7", "7", YES),
+    ("exact_or_unset", ABSENT, "7", NO),
+    ("exact_or_unset", "7", ABSENT, NO),
+    ("exact_or_unset", "", None, NO),
     ("within_3_percent", 100, 103, YES),
     ("within_3_percent", 100, 97, YES),
     ("within_3_percent", 100, 103.1, NO),
@@ -104,11 +115,15 @@ def test_every_rule_says_yes_or_no_and_is_no_closer_than_exact(locked: Any, live
 
 @given(leaf=LEAVES)
 def test_few_rules_accept_that_something_is_gone_or_new(leaf: Any) -> None:
-    assert {name for name, rule in RULES.items() if rule(leaf, ABSENT) is not False} == {"ignore"}
+    unset = {"exact_or_unset"} if leaf is None else set()
+    gone = {"exact_where_asked", *unset} if leaf is None else set()
+    assert {name for name, rule in RULES.items() if rule(leaf, ABSENT) is not False} == {"ignore", *gone}
     assert {name for name, rule in RULES.items() if rule(ABSENT, leaf) is not False} == {
+        "exact_where_asked",
         "exact_where_locked",
         "ignore",
         "superset",
+        *unset,
     }
 
 

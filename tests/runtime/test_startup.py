@@ -19,13 +19,13 @@ from envlock.lock.fact_models import StartupFacts
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
-from envlock.runtime.judgement import judge, remove_package
-from envlock.runtime.startup import NAME_LIMIT, READ_LIMIT, collect_startup, is_hook_of
+from envlock.runtime.judgement import judge
+from envlock.runtime.startup import NAME_LIMIT, READ_LIMIT, collect_startup
 from envlock.runtime.tables import table
 from tests.locks import document
 from tests.machines import machine, write
 
-NOTHING: dict[str, Any] = {"known": [], "pth": {}, "sitecustomize": None, "usercustomize": None}
+NOTHING: dict[str, Any] = {"known": [], "modules": {}, "pth": {}, "sitecustomize": None, "usercustomize": None}
 PRECEDENCE = (
     "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, 'local') == 'local'; "
     "enabled and __import__('_distutils_hack').add_shim(); "
@@ -79,6 +79,7 @@ def test_what_known_tools_leave_is_named_and_changes_nothing_else(tmp_path: Path
     )
     assert here == {
         "known": ["distutils-precedence.pth"],
+        "modules": {},
         "pth": {"_virtualenv": digest("import _virtualenv\nimport evil")},
         "sitecustomize": digest("try:\n    pass\n"),
         "usercustomize": None,
@@ -207,26 +208,6 @@ def test_an_older_lockfile_and_known_files_say_nothing() -> None:
     for policy in ("strict", "bits", "same-arch", "functional"):
         assert judge(lock_of(None), here, policy).findings == []
     assert judge(lock_of({**NOTHING, "pth": {"x": ONE}, "sitecustomize": ONE}), here).match
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        *("__editable__-my-app-1-0", "__editable___my_app_0_1_dev3", "_my_app_editable", "my-app-editable", "my-app"),
-        *("_editable_impl_my_app", "_my_app"),
-    ],
-)
-def test_the_projects_own_development_install_is_its_own_business(key: str) -> None:
-    assert is_hook_of(key, "my-app")
-    facts = facts_of({**NOTHING, "pth": {key: ONE, "other": OTHER}})
-    facts["packages"]["my-app"] = {"version": "1.0"}
-    assert remove_package(Snapshot(facts, {}), "my-app").facts == facts_of({**NOTHING, "pth": {"other": OTHER}})
-    assert judge(lock_of({**NOTHING, "pth": {"other": OTHER}}, name="my-app"), Snapshot(facts, {})).match
-
-
-@pytest.mark.parametrize("key", ["my-application", "__editable__-my-app-extra-1-0", "other", "_editable_impl_other"])
-def test_no_other_packages_hook_is(key: str) -> None:
-    assert not is_hook_of(key, "my-app")
 
 
 def test_every_known_line_is_one_that_the_deep_check_knows() -> None:

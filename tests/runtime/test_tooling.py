@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from envlock.runtime.collectors.packages import collect
 from envlock.runtime.host import Host
 from envlock.runtime.judgement import judge, verify
 from envlock.runtime.policies import TOOLING
-from envlock.runtime.tooling import add_tooling, find_tooling
+from envlock.runtime.tooling import add_tooling, find_required, find_tooling
 from tests.machines import write
 
 OURS = """Provides-Extra: cli
@@ -43,7 +44,14 @@ def site(tmp_path: Path) -> Path:
     }
     for name, lines in required.items():
         put(tmp_path, name, lines)
-    write(tmp_path, {"docker-1.0.dist-info/REQUESTED": "", "old-1.0.egg-info/requires.txt": "rich>=1\n\n[x]\nsix\n"})
+    write(
+        tmp_path,
+        {
+            "docker-1.0.dist-info/REQUESTED": "",
+            "docker-1.0.dist-info/METADATA": "",
+            "old-1.0.egg-info/requires.txt": "rich>=1\n\n[x]\nsix\n",
+        },
+    )
     return tmp_path
 
 
@@ -86,7 +94,7 @@ def test_without_envlock_there_is_none(site: Path) -> None:
 
 def test_they_may_differ_and_the_report_says_why(site: Path) -> None:
     host = Host(path=[str(site)])
-    facts = {"packages": collect(host)}
+    facts: Any = {"packages": collect(host)}
     facts["packages"]["typer"] = {**facts["packages"]["typer"], "version": "0.9"}
     del facts["packages"]["shellingham"]
     lock = {
@@ -127,3 +135,33 @@ def test_an_envlock_without_extras_requires_nothing(tmp_path: Path) -> None:
     put(tmp_path, "tf_envlock")
     put(tmp_path, "numpy")
     assert found(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "refused"),
+    [
+        ("Requires-Dist: pygments<3,>=2\n", ["packages.pygments"]),
+        ("Requires-Dist: Pygments\n", ["packages.pygments"]),
+        ("Requires-Dist: pygments; python_version < '3.8'\n", []),
+        ("Requires-Dist: pygments; extra == 'code'\n", []),
+        ("", []),
+    ],
+)
+def test_a_package_that_keras_requires_cannot_be_forgotten(lines: str, refused: list[str], tmp_path: Path) -> None:
+    """Development tools require it, too, so a policy lets it be added: not where it must have been there before."""
+    put(tmp_path, "keras", "Requires-Dist: rich\n")
+    put(tmp_path, "rich", lines)
+    put(tmp_path, "pygments")
+    put(tmp_path, "click")
+    host = Host(path=[str(tmp_path)])
+    live = take_snapshot(host)
+    packages = {name: fact for name, fact in live.facts["packages"].items() if name not in ("pygments", "click")}
+    lock = {
+        "facts": {**live.facts, "packages": packages},
+        "unavailable": live.unavailable,
+        "policy": {"name": "strict", "overrides": {}},
+    }
+    for policy in ("strict", "bits", "same-arch"):
+        found = verify(lock, policy, host=host).of("error")
+        assert [str(each.where.fact) for each in found if "packages" in each.message] == refused
+    assert "pygments" in find_required(host) or not refused

@@ -17,7 +17,7 @@ from envlock.runtime.variable_plan import plan_variables
 
 NEEDED = {"TF_DETERMINISTIC_OPS": "1"}
 UNSET = ["TF_CUDNN_USE_AUTOTUNE", "TF_DISABLE_DEPTHWISE_CONV_DETERMINISM_EXCEPTIONS"]  # only the first is a fact
-NAMES = [row["name"] for row in table("environ")]
+NAMES = [row["name"] for row in table("environ") if "packages" not in row]
 
 
 def facts(environ: dict[str, Any] | None = None, **cpu: Any) -> dict[str, Any]:

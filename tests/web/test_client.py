@@ -101,7 +101,7 @@ def test_a_refusal_says_how_to_be_let_in() -> None:
 def test_what_is_truncated_is_asked_for_again_and_then_named() -> None:
     with hostile(always(answer(b"x" * 10, Content_Length="20"))) as server:
         error = _fails(server.url("/file"))
-    assert (error.message, error.hint) == (f"{server.url('/file')} broke off after 10 of 20 bytes", LATER)
+    assert (error.message, error.hint) == (f"{server.url('/file')} ended after 10 of 20 bytes", LATER)
     assert len(server.requests) == 3
 
 
@@ -125,7 +125,7 @@ def test_truncated_chunks_are_noticed() -> None:
     body = b"5\r\nhello\r\n400\r\nwor"
     with hostile(always(answer(body, Content_Length="", Transfer_Encoding="chunked"))) as server:
         error = _fails(server.url())
-    assert error.message.startswith(f"{server.url()} broke off after ")
+    assert error.message.startswith(f"{server.url()} ended after ")
 
 
 def test_whole_chunks_are_read() -> None:
@@ -398,7 +398,7 @@ def test_a_stream_that_is_left_early_frees_its_connection() -> None:
 def test_a_stream_that_breaks_off() -> None:
     with hostile(always(answer(b"x" * 10, Content_Length="20"))) as server:
         caught = _breaks(server.url())
-    assert caught.message == f"{server.url()} broke off after 10 of 20 bytes"
+    assert caught.message == f"{server.url()} ended after 10 of 20 bytes"
     assert (caught.passing, len(server.requests)) == (True, 1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,14 @@ import pytest
 from envlock.divergence import two_traces
 from envlock.guest.target import Target
 from envlock.lock.document import validate
-from envlock.lock.live_facts import collect_live
 from envlock.lock.models import Lockfile
 from envlock.numerics.bisection import Cause, FirstOperation, list_differences
-from envlock.numerics.canary import emulation
 from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding, Report
 from envlock.workflows import bisect as workflow
 from envlock.workflows.bisect import bisect
 from envlock.workflows.progress import SILENT
-from tests.conftest import absent
 from tests.locks import document
 
 pytestmark = pytest.mark.processes
@@ -91,6 +87,34 @@ def test_one_variable_of_four(program: str, tmp_path: Path) -> None:
     assert (again.evidence.smallest, again.evidence.runs) == (report.evidence.smallest, 0), "nothing runs twice"
 
 
+TOGETHER = """
+import os
+if (os.environ.get("TF_XLA_FLAGS") == "b") != (os.environ.get("XLA_FLAGS") == "b"):
+    raise AttributeError("`np.complex_` was removed in the NumPy 2.0 release")
+def step():
+    return float(os.environ.get("XLA_FLAGS") == "b")
+"""
+
+
+def test_a_mixture_that_cannot_be_imported_is_a_run_that_failed(tmp_path: Path) -> None:
+    """As scripts that import TensorFlow at their top: its version and that of NumPy work together or not at all."""
+    (tmp_path / "train.py").write_text(TOGETHER, encoding="utf-8")
+    report = search(str(tmp_path / "train.py"), "step", tmp_path)
+    assert [cause.path for cause in report.evidence.smallest] == ["environ.TF_XLA_FLAGS", "environ.XLA_FLAGS"]
+    assert report.exit_code == 1
+
+
+def test_a_side_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM + "\nassert os.environ.get('XLA_FLAGS') != 'b'\n", encoding="utf-8")
+    report = search(str(tmp_path / "train.py"), "one", tmp_path)
+    assert (report.exit_code, "the second side cannot be run" in report.findings[0].message) == (4, True)
+
+
+def test_a_function_that_is_not_there_is_misuse(program: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        search(program, "nowhere", tmp_path)
+
+
 def test_a_stored_result_is_not_that_of_other_code(program: str, tmp_path: Path) -> None:
     assert search(program, "one", tmp_path).exit_code == 1
     for name, text in (("train.py", PROGRAM.replace('"b")', '"c")')), ("model.py", "")):
@@ -105,39 +129,6 @@ def test_two_that_only_act_together(program: str, tmp_path: Path) -> None:
     assert report.findings[0].message == (
         "environ.TF_XLA_FLAGS: none -> b: this moves the bits, together with the others that are named"
     )
-
-
-OLD = {"model_name": "Intel Xeon X5550", "flags": ["sse4_1", "sse4_2"]}
-
-
-def test_a_processor_is_emulated_where_that_is_wanted(program: str, tmp_path: Path) -> None:
-    if not any(map(shutil.which, emulation.PROGRAMS)):
-        absent("QEMU's user-mode emulator is missing: apt-get install qemu-user")
-    here = collect_live(None).facts["cpu"]
-    a, b = lock(None, cpu=here), lock("b", cpu={**here, **OLD})
-    wanted = f"{program}:processor"
-    report = bisect(a, b, wanted, state=tmp_path / "state", emulated="nehalem")
-    own = here["model_name"]
-    assert report.evidence.smallest == (Cause("cpu.flags", own, "Intel Xeon X5550, emulated as nehalem"),)
-    assert (report.exit_code, report.evidence.differences.out_of_reach) == (1, ())
-    reason = "a program is not traced on an emulated processor"
-    assert report.evidence.first_operation == FirstOperation(None, reason)
-    again = bisect(a, b, wanted, state=tmp_path / "state", emulated="nehalem")
-    assert (again.evidence.smallest, again.evidence.runs) == (report.evidence.smallest, 0), "nothing runs twice"
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "message"),
-    [
-        (OLD, OLD, "both lockfiles have the same processor: nothing needs to be emulated"),
-        (OLD, {**OLD, "flags": []}, "the first lockfile's processor, Intel Xeon X5550, is not this machine's, HERE"),
-    ],
-)
-def test_a_processor_that_cannot_be_emulated(program: str, a: Any, b: Any, message: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        bisect(lock(None, cpu=a), lock("b", cpu=b), f"{program}:one", emulated="Nehalem")
-    here = collect_live(None).facts["cpu"]["model_name"]
-    assert refused.value.message == message.replace("HERE", here)
 
 
 def test_a_number_of_threads_is_put_by_its_variable(program: str, tmp_path: Path) -> None:
@@ -221,7 +212,10 @@ def test_a_package_that_cannot_be_taken_away_and_a_hashed_value_are_out_of_reach
 def trace(name: str) -> Report[Any]:
     """Return what two traces say whose operation differs."""
     where = Where("", file="train.py", line=7)
-    return Report([Finding("operation", "error", where, f"{name} gave other bits", "w", "f", "s")], command="x")
+    return Report(
+        [Finding("operation", "error", where, message=f"{name} gave other bits", why="w", fix="f", source="s")],
+        command="x",
+    )
 
 
 @pytest.mark.parametrize(

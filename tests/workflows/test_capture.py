@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.inside import Inside
+from envlock.containers.inside import Inside, _make_base
 from envlock.lock.document import validate
 from envlock.packages import installation as installations
 from envlock.runtime.collectors import Snapshot
@@ -37,17 +37,18 @@ def test_nothing_that_a_commit_changes_makes_a_lockfile_outdated() -> None:
     assert capture.capture(earlier=old, contents=Contents(project={"commit": "2" * 40, "dirty": True})) is old
 
 
-def test_an_image_without_a_digest_is_said_to_be_no_base(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_no_registry_has_is_a_base_by_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     progress: Any = SimpleNamespace(say=said.append, line=said.append)
+    base = _make_base("mine:1", {"Id": "sha256:" + "ab" * 32, "Architecture": "amd64"})
     monkeypatch.setattr(capture_image, "find", lambda engine: None)
-    monkeypatch.setattr(capture_image, "look_inside", lambda *_, **__: Inside(Snapshot(FACTS, UNAVAILABLE), None))
+    monkeypatch.setattr(capture_image, "look_inside", lambda *_, **__: Inside(Snapshot(FACTS, UNAVAILABLE), base))
     locked = capture_image.capture_image("mine:1", progress=progress)
-    assert locked.base_image is None
+    assert locked.base_image == base
+    assert (base.tag, base.route) == ("ab" * 32, "captured")
     assert said == [
         "capturing inside mine:1",
-        "warning: no registry has given mine:1 a digest, so the lockfile names no base and `envlock build` chooses "
-        "one: push the image, and capture it under that name",
+        "no registry has mine:1: `envlock build` takes it from the engine that has it now",
     ]
 
 
@@ -73,12 +74,12 @@ def test_only_some_facts_are_renewed() -> None:
     )
     with pytest.raises(UsageError, match="needs a valid lockfile to renew"):
         capture.capture(contents=Contents(only=["cpu.*"]))
-    with pytest.raises(UsageError, match=r"no fact fits `gpux\.\*`"):
+    with pytest.raises(UsageError, match=r"no fact matches `gpux\.\*`"):
         capture.capture(earlier=old, contents=Contents(only=["gpux.*"]))
 
 
 def test_an_environment_without_tensorflow_is_refused_unless_the_old_one_has_none() -> None:
-    with pytest.raises(UsageError, match="no TensorFlow in "):
+    with pytest.raises(UsageError, match="no TensorFlow, JAX or PyTorch in "):
         capture.capture(need_tensorflow=True)
     assert capture.capture(need_tensorflow=True, earlier=lock()).facts.tensorflow is None
 
@@ -112,7 +113,7 @@ def test_a_live_environment_names_its_interpreter() -> None:
 @pytest.mark.parametrize(
     ("backend", "unavailable", "packages", "lacks"),
     [
-        ("jax", {"keras.jax": {"reason": "no jax is installed", "code": "no-backend"}}, {}, "no jax is installed"),
+        ("jax", {"jax": {"reason": "no jax is installed", "code": "no-backend"}}, {}, "no jax is installed"),
         ("openvino", {}, {}, "Keras is to compute with openvino, but no openvino is installed"),
         ("openvino", {}, {"openvino": {"version": "2026.1"}}, None),
         ("tensorflow", {"keras.config": {"reason": "unreadable", "code": "permission-denied"}}, {}, None),
@@ -131,3 +132,32 @@ def test_a_back_end_of_keras_that_is_not_installed_is_refused(
     with pytest.raises(UsageError, match=lacks) as refused:
         capture.capture()
     assert refused.value.hint == "install it, or choose another back end by KERAS_BACKEND or ~/.keras/keras.json"
+
+
+@pytest.mark.parametrize("section", ["jax", "torch"])
+def test_an_environment_with_jax_or_pytorch_alone_is_locked_and_says_what_is_not_held(
+    section: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {**FACTS, section: {"version": "2.13.0", "settings": {}}}
+    monkeypatch.setattr(capture, "collect_live", lambda python: Snapshot(facts, UNAVAILABLE))
+    said: list[str] = []
+    progress: Any = SimpleNamespace(say=said.append, line=said.append)
+    static = Contents(static=True)
+    assert capture.capture(contents=static, need_tensorflow=True, progress=progress).facts.tensorflow is None
+    name = {"jax": "JAX", "torch": "PyTorch"}[section]
+    assert said == [
+        f"note: of {name}, versions, builds and settings are locked; "
+        "the CUDA libraries that it loads are locked only as packages, and no canary computes with it"
+    ]
+    facts["tensorflow"] = {"version": "2.21.0"}
+    said.clear()
+    capture.capture(contents=static, need_tensorflow=True, progress=progress)
+    assert said == []
+
+
+def test_a_lockfile_of_nothing_says_that_it_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {"python": {"version": "3.11.7"}, "packages": {"pip": {"version": "26.1"}}}
+    monkeypatch.setattr(capture, "collect_live", lambda python: Snapshot(facts, {}))
+    said: list[str] = []
+    capture.capture(progress=SimpleNamespace(say=said.append, line=said.append))
+    assert said == ["warning: no package is installed that computes: `envlock verify` cannot decide on this lockfile"]

@@ -43,7 +43,10 @@ def test_the_environment_is_verified_as_it_was_asked_for(
     lock: Path, variable: str | None, overrides: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    found = Report([Finding("planted", ERROR, "cpu.flags", "cpu.flags differs", "", "", "")], policy="strict")
+    found = Report(
+        [Finding("planted", ERROR, "cpu.flags", message="cpu.flags differs", why="", fix="", source="")],
+        policy="strict",
+    )
 
     def verify(*words: object, **options: object) -> Report:
         asked.append((*words, options))

@@ -1,22 +1,17 @@
-"""The machines of lockfiles, and the estimate of a cap."""
+"""The machines of lockfiles, and the proposal of a cap."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
-from envlock.numerics.canary.canary_run import Canary, Settings
-from envlock.numerics.canary.emulation import Emulation
 from envlock.runtime.errors import UsageError
 from envlock.workflows import processor_cap as workflow
 from tests.locks import FACTS, document
-from tests.numerics.canaries import COUNT, numerics, section
+from tests.numerics.canaries import section
 
 AVX2 = ["avx", "avx2", "f16c", "fma", "sse4_1", "sse4_2"]
 WIDE = [*AVX2, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"]
@@ -48,34 +43,6 @@ def test_every_machine_of_a_lockfile_is_one_and_the_canary_is_that_of_the_first(
 
 def test_a_proposal_is_for_the_lockfiles_that_are_named() -> None:
     report = workflow.portable([lock(AVX2), lock(WIDE)])
-    assert (report.exit_code, report.attachments["cap"], report.attachments["estimate"]) == (4, "AVX2", None)
+    assert (report.exit_code, report.attachments["cap"]) == (4, "AVX2")
     with pytest.raises(UsageError, match="no lockfile is named"):
         workflow.portable([])
-
-
-def test_an_estimate_sets_the_cap_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Mapping[str, str]] = []
-
-    @contextmanager
-    def open_emulation(model: str, python: Path | None, variables: Mapping[str, str]) -> Iterator[Emulation]:
-        yield Emulation(model, ("qemu",), variables)
-
-    def compute(python: Path | None, settings: Settings, *, emulation: Emulation) -> Canary:
-        asked.append(emulation.environ)
-        if emulation.model is None:
-            return Canary(numerics("train_xla"), None, None)
-        return Canary(numerics(emulated=emulation.model, without=("matmul",)), None, None)
-
-    monkeypatch.setattr(workflow, "open_emulation", open_emulation)
-    monkeypatch.setattr(workflow, "compute", compute)
-    report = workflow.portable([lock(AVX2), lock(WIDE)], estimate=True)
-    found = report.attachments["estimate"]
-    assert (found["model"], len(found["equal"])) == ("Haswell", COUNT - 2)
-    assert found["different"] == ["xla.train_xla", "cpu-onednn.matmul"]
-    assert [environ["ONEDNN_MAX_CPU_ISA"] for environ in asked] == ["AVX2", "AVX2"]
-    assert asked[1]["OPENBLAS_NUM_THREADS"] == "1"
-
-
-def test_no_processor_is_emulated_that_has_avx512() -> None:
-    with pytest.raises(UsageError, match="no processor can be emulated that has no more than AVX512_CORE"):
-        workflow.portable([lock(WIDE), lock(WIDE)], estimate=True)

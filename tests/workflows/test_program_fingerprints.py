@@ -12,7 +12,7 @@ from envlock.guest.target import Target
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.numerics.programs.parts import Observed, Part
-from envlock.numerics.programs.program_summary import describe_programs
+from envlock.numerics.programs.program_comparison import describe_programs
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import UNKNOWN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import shutil
 import subprocess
@@ -18,17 +19,21 @@ from typing import Any
 import pytest
 
 from envlock.containers.base import Chosen
+from envlock.containers.engines.engine import Built
 from envlock.containers.engines.engine_errors import EngineError
 from envlock.containers.inside import Inside
+from envlock.containers.known_images import remember
+from envlock.containers.payload import compute_inputs_digest
 from envlock.lock.document import dump, load, validate
 from envlock.lock.live_facts import collect_live
-from envlock.lock.models import BaseImage, Lockfile
+from envlock.lock.models import BaseImage, Lockfile, Project
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, FactError, OutsideError, UsageError
 from envlock.workflows import build, supply
 from envlock.workflows.supply import BuildSources, ImageRequest
 from tests.containers.plans import BASES, DIGEST
 from tests.locks import document
+from tests.packages.projects import make_archive
 from tests.packages.server import IndexServer, index_server
 from tests.packages.wheels import make_wheel
 
@@ -133,6 +138,38 @@ def test_a_fresh_lock_becomes_a_context(project: Path, python: Path, index: Inde
     assert [each.proof for each in identity.packages.values()] == ["file", "file"]
     assert made.lock.base_image == BaseImage(**PINNED)
     assert not (project / "wheelhouse").exists()
+
+
+def test_a_checkout_of_a_package_that_came_from_an_index_has_that_package(
+    project: Path, python: Path, index: IndexServer
+) -> None:
+    """As where a README says `pip install NAME` and one works in the repository of NAME."""
+    lock = fresh(python)
+    assert lock.facts.packages is not None
+    others = {name: fact for name, fact in lock.facts.packages.items() if name != "thing"}
+    facts = lock.facts.model_copy(update={"packages": others})
+    lock = lock.model_copy(update={"facts": facts, "project": Project(name="thing")})
+    sources = BuildSources(python=python, indexes=[index.url])
+    made = build.context(lock, project / "made", sources=sources)
+    assert made.lock.identity is not None
+    assert made.lock.identity.packages["thing"].origin == "index"
+    assert "thing==1.0" in requirements(project / "made")
+    told = Told()
+    again = build.context(made.lock, project / "again", sources=sources, progress=told)
+    assert (again.lock, told.said) == (made.lock, [])
+
+
+def test_what_no_index_has_as_a_wheel_is_built(project: Path, python: Path, index: IndexServer) -> None:
+    archive = make_archive(index.folder, "old")
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-index", "--no-deps"]
+    subprocess.run([*pip, str(archive)], check=True)
+    sources = BuildSources(python=python, indexes=[index.url])
+    made = build.context(fresh(python), project / "made", sources=sources)
+    unpacked = runpy.run_path(str(ROOT / "tools" / "demo.py"))["unpacked"]
+    layers = unpacked(project / "made", project / "layers")
+    assert "old==1.0" in "".join(file.read_text(encoding="utf-8") for file in layers)
+    assert made.lock.identity is not None
+    assert made.lock.identity.packages["old"].wheel is not None
 
 
 def test_the_demo_installs_a_context_elsewhere(project: Path, python: Path, index: IndexServer) -> None:
@@ -253,6 +290,29 @@ def test_offline_with_everything_there(project: Path, python: Path, index: Index
     )
 
 
+def test_no_wheel_is_read_for_an_image_that_was_built_from_the_same(
+    project: Path, python: Path, index: IndexServer, tmp_path: Path
+) -> None:
+    proven = build.context(
+        fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url])
+    ).lock
+    built = Built("sha256:" + "ab" * 32, (), "buildx", "1", {}, 0.0)
+    engine: Any = SimpleNamespace(name="buildx", inspect=lambda _: {"Config": {}}, find_built=lambda _: built)
+    offline = BuildSources(offline=True)
+    whole = supply.prepare_build(proven, ImageRequest(), offline, engine)
+    for file in (tmp_path / "cache" / "envlock").rglob(WHEELS[0]):
+        file.write_bytes(bytes(file.stat().st_size))
+    for known in (False, True):
+        if known:
+            remember(built, compute_inputs_digest(whole.plan), os.environ)
+        for reuse in (False, True):
+            if known and reuse:
+                assert supply.prepare_build(proven, ImageRequest(), offline, engine, reuse=True) == whole
+                continue
+            with pytest.raises(OutsideError, match=r"1 of \d wheels could not be had"):
+                supply.prepare_build(proven, ImageRequest(), offline, engine, reuse=reuse)
+
+
 def test_over_a_base_with_packages_only_what_it_lacks_is_proven(
     project: Path, python: Path, index: IndexServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,7 +322,7 @@ def test_over_a_base_with_packages_only_what_it_lacks_is_proven(
     engine: Any = SimpleNamespace(name="docker")
     for has, installed in (({"thing": "1.0", "more": "0.9"}, ["more"]), (dict.fromkeys(NAMES, "1.0"), [])):
         facts = {"packages": {name: {"version": version} for name, version in has.items()}}
-        seen = Inside(Snapshot(facts, {}), None)
+        seen = Inside(Snapshot(facts, {}), BaseImage(**PINNED))
         monkeypatch.setattr(inside, "look_inside", lambda engine, image, say, seen=seen: seen)
         monkeypatch.setattr(supply, "resolve_base", lambda lock, *_: Chosen(BASES["captured"], BaseImage(**PINNED)))
         found = supply.prepare_build(

@@ -19,7 +19,8 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, FactError, UsageError
 from envlock.workflows import upgrade_trials as workflow
 from envlock.workflows.live_environment import LiveEnvironment
-from envlock.workflows.upgrade_trials import compare_traces, find_unreadable, list_wishes, upgrade
+from envlock.workflows.program import Program
+from envlock.workflows.upgrade_trials import Look, compare_traces, find_unreadable, list_wishes, upgrade
 from tests.divergence.traces import op, value, write
 from tests.locks import document
 from tests.numerics.canaries import section, with_program
@@ -46,8 +47,8 @@ class World:
         program, trace: the digest of the program, and what the first steps show, by the versions.
         resolved: what the installer answers.
         section: the operations that can be computed alone, and their results.
-        runs: how often the program was looked at.
         steps: how many steps each trace has at most.
+        is_random: whether runs without a seed differ; `seeds` are those of all processes.
     """
 
     program: Callable[[dict[str, str]], str] = lambda versions: "a"
@@ -55,8 +56,9 @@ class World:
     resolved: dict[str, str] = field(default_factory=lambda: {"keras": "3.15.1"})
     unused: tuple[str, ...] = ()
     section: Mapping[str, Any] = field(default_factory=lambda: SECTION)
-    runs: int = 0
     steps: set[int | None] = field(default_factory=set)
+    is_random: bool = False
+    seeds: list[int | None] = field(default_factory=list)
 
     def read(self, environ: Mapping[str, str] | None) -> dict[str, str]:
         """Return the versions that a process with these variables has."""
@@ -71,16 +73,16 @@ class World:
             found[name] = VERSIONS[name]
         return Snapshot(make_facts(found), {}, [])
 
-    def observe(self, target: Any, python: Any, *, environ: Mapping[str, str]) -> Observed:
-        """Return what such a process runs."""
-        self.runs += 1
-        digest = self.program(self.read(environ))
-        return Observed("2.21.0", {}, (), {"train": Part("train", "graph", digest, 1, (digest,))})
-
-    def write(self, request: Request, file: Path, say: Any) -> None:
-        """Write what the first steps show."""
+    def look(self, request: Request, folder: Path, environ: Mapping[str, str]) -> Look:
+        """Return what such a process runs, and what the first steps show."""
         self.steps.add(request.steps)
-        write(file, [op("MatMul", 7, [5], [self.trace(self.read(request.environ))])])
+        self.seeds.append(request.seed)
+        versions = self.read(environ)
+        digest = self.program(versions)
+        drawn = len(self.seeds) if self.is_random and request.seed is None else 0
+        write(folder / "trace", [op("MatMul", 7, [5], [self.trace(versions) + 100 * drawn])])
+        program = Observed("2.21.0", {}, (), {"train": Part("train", "graph", digest, 1, (digest,))})
+        return Look(program, {}, folder / "trace")
 
 
 @pytest.fixture
@@ -91,12 +93,13 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setattr(workflow, "collect_live", made.collect)
-    monkeypatch.setattr(workflow, "observe_program", made.observe)
-    monkeypatch.setattr(workflow, "compute_programs", lambda *_, **__: made.section)
+    monkeypatch.setattr(workflow, "look", made.look)
+    monkeypatch.setattr(workflow, "compute_noted", lambda *_, **__: made.section)
     monkeypatch.setattr(workflow, "recompute_program", lambda *_, **__: made.section)
-    monkeypatch.setattr(workflow, "write_trace", made.write)
-    monkeypatch.setattr(workflow, "resolve_upgrade", lambda wishes, python: made.resolved)
-    monkeypatch.setattr(workflow, "install_overlay", lambda name, version, folder, _: tmp_path / f"{name}={version}")
+    monkeypatch.setattr(workflow, "resolve_compatible", lambda wishes, environment, python: made.resolved)
+    monkeypatch.setattr(
+        workflow, "install_overlay", lambda wanted, folder, _: tmp_path / f"{wanted.name}={wanted.version}"
+    )
     monkeypatch.setattr(LiveEnvironment, "installation", Installation(tmp_path, (), {}))
     return made
 
@@ -107,7 +110,7 @@ def lock(versions: Mapping[str, str] = VERSIONS) -> Lockfile:
 
 def test_a_package_that_changes_nothing(world: World) -> None:
     report = upgrade(lock(), "train.py:step", ["keras"])
-    assert (report.exit_code, report.findings, world.runs) == (0, [], 3)
+    assert (report.exit_code, report.findings, len(world.seeds)) == (0, [], 3)
     assert report.evidence.to_json()["witnesses"] == {
         "parts": 1,
         "operations": 1,
@@ -118,6 +121,25 @@ def test_a_package_that_changes_nothing(world: World) -> None:
     assert report.headline.endswith(
         ": 1 part of the program, 1 of 2 operations computed again and 1 traced value are equal"
     )
+
+
+def test_a_program_that_needs_no_seed_gets_none(world: World) -> None:
+    report = upgrade(lock(), "train.py:step", ["keras"])
+    assert (world.seeds, report.evidence.seed, report.evidence.is_random) == ([None] * 3, None, False)
+    assert "seed" not in report.headline
+
+
+def test_a_seed_that_envlock_sets_stands_in_the_headline(world: World) -> None:
+    world.is_random = True
+    report = upgrade(lock(), "train.py:step", ["keras"])
+    assert (report.exit_code, world.seeds) == (0, [None, None, 7, 7, 7])
+    assert report.headline.endswith(
+        " are equal, with all seeds set to 7 by envlock; without, the program gives other values in each run"
+    )
+    world.seeds.clear()
+    report = upgrade(lock(), Program("train.py:step", seed=3), ["keras"])
+    assert (report.exit_code, world.seeds) == (0, [3, 3, 3])
+    assert report.headline.endswith(" are equal, with all seeds set to 3 by envlock")
 
 
 def test_as_many_steps_are_traced_as_are_wanted(world: World) -> None:
@@ -161,7 +183,7 @@ def test_versions_that_python_does_not_find_prove_nothing(world: World) -> None:
 
 
 def test_a_program_that_varies_by_itself_proves_nothing(world: World) -> None:
-    traces = iter([1, 2, 1])
+    traces = iter([1, 2, 3, 4, 3])
     world.trace = lambda versions: next(traces)
     report = upgrade(lock(), "train.py:step", ["keras"])
     assert report.exit_code == 4
@@ -192,7 +214,7 @@ def test_wrong_use_is_refused_before_anything_runs(world: World) -> None:
     world.resolved = {}
     with pytest.raises(UsageError, match="nothing would change: keras"):
         upgrade(lock(), "train.py:step", ["keras"])
-    assert world.runs == 0
+    assert world.seeds == []
 
 
 def test_all_is_what_policies_compare() -> None:

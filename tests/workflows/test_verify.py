@@ -40,7 +40,9 @@ EXEMPT = "matches under policy strict, with 1 override and 1 package exempt by t
 
 
 def finding(where: str) -> Finding:
-    return Finding("planted", ERROR, where, f"{where} differs", "It was planted.", "Remove it.", "")
+    return Finding(
+        "planted", ERROR, where, message=f"{where} differs", why="It was planted.", fix="Remove it.", source=""
+    )
 
 
 @pytest.fixture

@@ -95,7 +95,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def finding(where: str) -> Finding:
-    return Finding("planted", ERROR, where, f"{where} differs", "It was planted.", "Remove it.", "")
+    return Finding(
+        "planted", ERROR, where, message=f"{where} differs", why="It was planted.", fix="Remove it.", source=""
+    )
 
 
 def list_errors(report: Report) -> list[tuple[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import Inspected, Order, Say
@@ -16,6 +15,7 @@ from envlock.containers.engines.engine_command import (
 )
 from envlock.containers.engines.engine_errors import EngineError, Trail, explain
 from envlock.containers.engines.process import ask, call
+from envlock.images.reference import parse
 
 PROGRAM = "buildah"
 
@@ -34,21 +34,17 @@ class Buildah(Command):
         """
         found = json.loads(call(PROGRAM, "inspect", "--type=image", "--", image))
         document = found["OCIv1"]
+        name = str(found.get("FromImage") or "")
+        # Buildah puts its own images below localhost; all others came from the registry in their name.
+        pulled = "/" in name and not name.startswith("localhost/")
         return {
             "Id": normalize_id(str(found["FromImageID"])),
+            "RepoDigests": [f"{parse(name).name}@{found['FromImageDigest']}"] if pulled else [],
             "Config": document.get("config"),
             "Os": document.get("os"),
             "Architecture": document.get("architecture"),
             "RootFS": {"Layers": document["rootfs"]["diff_ids"]},
         }
-
-    def save(self, image: str, file: Path) -> None:
-        """Write an image to a file.
-
-        Raises:
-            EngineError: buildah cannot.
-        """
-        call(PROGRAM, "push", "--quiet", "--", image, f"oci-archive:{file}")
 
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and is not the base of another; leave any other image."""

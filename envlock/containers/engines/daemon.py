@@ -23,6 +23,7 @@ from urllib3.exceptions import HTTPError
 from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import Inspected
 from envlock.containers.engines.engine_errors import EngineError, explain
+from envlock.runtime.report import clean
 
 SECONDS = 120
 """The most seconds for an answer of the daemon. Builds, pulls and containers have no limit."""
@@ -127,24 +128,6 @@ class Daemon:
                 if "error" in message:
                     raise explain(f"{about}{message['error']}", image=name)
                 yield message
-
-    def save(self, image: str, file: Path) -> None:
-        """Write an image to a file, as `docker save` does.
-
-        Raises:
-            EngineError: the daemon failed.
-            OSError: the file cannot be written.
-        """
-        with _explain_errors(image):
-            pieces = iter(self._api.get_image(image))
-        # A lost connection is an error of a piece; one of the disk must stay what it is.
-        with file.open("wb") as stream:
-            while True:
-                with _explain_errors(image):
-                    piece = next(pieces, b"")
-                if not piece:
-                    return
-                stream.write(piece)
 
     def build(self, context: Path, **options: Any) -> Generator[dict[str, Any], None, None]:
         """Build a context with the classic builder, and yield messages; an error is one of them.
@@ -268,9 +251,26 @@ def _explain_errors(image: str | None = None, about: str = "") -> Iterator[None]
         raise explain(f"{about}{text}", image=image) from None
 
 
+def _check_named_context(error: str) -> None:
+    """Check that the context exists that DOCKER_CONTEXT names, if it names one.
+
+    Raises:
+        EngineError: `docker` does not know it.
+    """
+    name = os.environ.get("DOCKER_CONTEXT")
+    if name and "not found" in error:
+        raise EngineError(
+            f"there is no Docker context {clean(name)}, which DOCKER_CONTEXT names",
+            hint="run `docker context ls` for a list, or unset DOCKER_CONTEXT",
+        )
+
+
 def _find_context_host() -> str | None:
     """Return the endpoint of the `docker` command's current context; None if that command is not
     installed.
+
+    Raises:
+        EngineError: there is no such context.
     """
     command = ["docker", "context", "inspect", "--format", "{{json .Endpoints.docker.Host}}"]
     try:
@@ -283,6 +283,7 @@ def _find_context_host() -> str | None:
             stdin=subprocess.DEVNULL,
         )
         if done.returncode != 0:
+            _check_named_context(done.stderr)
             return None
         host = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):

@@ -81,8 +81,6 @@ class Host(Protocol):
 
     def push(self, name: str) -> Iterator[dict[str, Any]]: ...
 
-    def save(self, image: str, file: Path) -> None: ...
-
     def tag(self, image: str, name: str) -> None: ...
 
     def remove_image(self, image: str) -> None: ...
@@ -227,16 +225,6 @@ class Engine:
             digest = (message.get("aux") or {}).get("Digest") or digest
         return digest
 
-    def save(self, image: str, file: Path) -> None:
-        """Write an image to a file: a tar with an OCI layout, or with the layout of Docker before
-        25.
-
-        Raises:
-            EngineError: the engine failed.
-            OSError: the file cannot be written.
-        """
-        self.host.save(image, file)
-
     def inspect(self, image: str) -> Inspected:
         """Return the host's description of an image, by name or ID.
 
@@ -244,6 +232,14 @@ class Engine:
             EngineError: it has no such image.
         """
         return self.host.inspect(image)
+
+    def find_built(self, image_id: str) -> Built | None:
+        """Return an image that was built earlier, by its ID; None if the engine no longer has it."""
+        try:
+            inspected = self.host.inspect(image_id)
+        except EngineError:
+            return None
+        return self._make_built(inspected, 0.0)
 
     def tag(self, image: str, name: str) -> None:
         """Give an image a name.
@@ -282,12 +278,15 @@ class Engine:
                 "the image lacks labels of its Dockerfile",
                 hint="use another engine: this one dropped them",
             )
+        return self._make_built(inspected, seconds)
+
+    def _make_built(self, inspected: Inspected, seconds: float) -> Built:
         rootfs = inspected.get("RootFS")
         layers: tuple[str, ...] = ()
         if rootfs is not None:
             layers = tuple(rootfs["Layers"] or ())
-        version = self.host.version
-        return Built(inspected["Id"], layers, self.name, version, dict(config), seconds)
+        config = dict(inspected.get("Config") or {})
+        return Built(inspected["Id"], layers, self.name, self.host.version, config, seconds)
 
     def _clean(self, trail: Trail, before: set[str]) -> None:
         """Remove what a failed or interrupted build has left; images that existed before are kept."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from envlock.runtime.errors import OutsideError
+from envlock.runtime.installing import explain_installation
 
 
 class EngineError(OutsideError):
@@ -48,7 +49,7 @@ FAILURES = [
     Failure(
         r"Install paramiko package to enable ssh",
         "this envlock cannot reach a container engine by ssh",
-        'install its extra `ssh` (`uv tool install "tf-envlock[cli,ssh]"`), '
+        f"install its extra `ssh`, {explain_installation('cli', 'ssh')}; "
         "or forward the socket with `ssh -nNL`",
     ),
     Failure(
@@ -342,9 +343,7 @@ def list_pull_lines(message: Mapping[str, Any]) -> list[str]:
     status = message.get("status")
     if not status or message.get("progressDetail"):
         return []
-    text = str(status)
-    if message.get("id"):
-        text = f"{message['id']}: {status}"
+    text = f"{message['id']}: {status}" if message.get("id") else str(status)
     return [strip_colors(text)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 from typing import cast
 
 from envlock.containers.engines.container_run import Finished, Start
@@ -38,14 +37,6 @@ class Podman(Command):
         inspected = cast(Inspected, json.loads(call(PROGRAM, "image", "inspect", "--", image))[0])
         inspected["Id"] = normalize_id(str(inspected["Id"]))
         return inspected
-
-    def save(self, image: str, file: Path) -> None:
-        """Write an image to a file.
-
-        Raises:
-            EngineError: podman cannot.
-        """
-        call(PROGRAM, "save", "--quiet", "--format=oci-archive", f"--output={file}", "--", image)
 
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and is not the base of another; leave any other image."""

@@ -20,7 +20,5 @@ def start(
     program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
 ) -> list[str]:
     """Return the command line; without a number, mpirun starts one rank for each slot."""
-    number: list[str] = []
-    if ranks is not None:
-        number = ["-n", str(ranks)]
+    number: list[str] = ["-n", str(ranks)] if ranks is not None else []
     return [program, *number, *options, *command]

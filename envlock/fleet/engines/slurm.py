@@ -22,8 +22,6 @@ def start(
     """Return the command line; without a number of ranks, the allocation determines how many tasks
     are started.
     """
-    number: list[str] = []
-    if ranks is not None:
-        number = [f"--ntasks={ranks}"]
+    number: list[str] = [f"--ntasks={ranks}"] if ranks is not None else []
     # Otherwise a step continues after a task has failed, and waits for it.
     return [program, "--kill-on-bad-exit=1", *number, *options, *command]

@@ -1,7 +1,8 @@
 """Refuse to start in an environment other than the locked one: `entrypoint.py [CMD ARGS...]`
 
-Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. If the
-environment is not the locked one, it prints one line to stderr and exits with a code from the
+Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. As the first
+process of a container it does so in a child: it passes signals on, waits for orphans, and ends as the
+command does. If the environment is not the locked one, it prints one line to stderr and exits with a code from the
 README's table. `ENVLOCK_MODE=deep` also hashes every installed file, `ENVLOCK_MODE=warn` starts the
 command anyway, `ENVLOCK_MODE=off` does not verify. The command `envlock verify [--deep]` prints the
 whole report.
@@ -20,7 +21,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Mapping
+    from typing import List, Mapping, Optional
 
 HOME = os.path.dirname(os.path.abspath(__file__))
 LOCK = os.path.join(HOME, "envlock.lock")
@@ -112,6 +113,11 @@ def verify_environment() -> int:
 
 def run_command(argv: List[str]) -> int:
     """Become the command in this process; return the exit code if that fails."""
+    import signal
+
+    # Python ignores these two, and what is ignored stays so: `yes | head` would never end.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(argv[0], argv)
     except OSError as error:
@@ -119,5 +125,64 @@ def run_command(argv: List[str]) -> int:
         return NO_COMMAND
 
 
+def split_process() -> Optional[int]:
+    """Return None in a child process, which goes on; in this one, return the child's exit code.
+
+    For the first process of a container the kernel has no default action on any signal, so a program
+    without a handler would survive `docker stop` until it is killed; and it inherits each process
+    that loses its parent. So this process is the first one, and the program is like any other.
+    """
+    import signal
+
+    # A process gets these for what it does itself.
+    own = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
+    waited = signal.valid_signals() - own - {signal.SIGKILL, signal.SIGSTOP, signal.SIGABRT}
+    # Before the child exists: none is lost between the two.
+    signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    child = os.fork()
+    if child == 0:
+        take_terminal()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, waited)
+        return None
+    while True:
+        number = signal.sigwait(waited)
+        if number == signal.SIGCHLD:
+            code = reap_processes(child)
+            if code is not None:
+                return code
+        elif number not in (signal.SIGTTIN, signal.SIGTTOU):
+            try:
+                os.kill(child, number)
+            except ProcessLookupError:
+                pass
+
+
+def take_terminal() -> None:
+    """Make this process the one that Ctrl-C in the terminal goes to, if there is a terminal."""
+    try:
+        os.setpgid(0, 0)
+        # SIGTTOU, which this would give, is blocked.
+        os.tcsetpgrp(0, os.getpgrp())
+    except OSError:
+        pass
+
+
+def reap_processes(child: int) -> Optional[int]:
+    """Wait for every process that has ended; return the child's exit code, as shells have it, or
+    None if it still runs.
+    """
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == child:
+            code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    ended = split_process() if os.getpid() == 1 else None
+    sys.exit(main(sys.argv[1:]) if ended is None else ended)

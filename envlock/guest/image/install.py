@@ -22,6 +22,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import zipfile
 from typing import Dict, List, Optional, Tuple
 
 HOME = "/opt/envlock"
@@ -255,6 +256,7 @@ def install_wheels(name: str, mode: str) -> str:
     lines = select_requirements(name, mode)
     if lines:
         install_lines(lines, name, layer)
+        keep_winners(name, layer)
     installed = layer + VENV
     # Python 3.6 has no bytecode without times.
     if os.path.isdir(installed) and sys.version_info >= (3, 7):
@@ -384,6 +386,41 @@ def install_lines(lines: List[str], name: str, layer: str) -> None:
         environ.update(PIP_CONFIG_FILE=os.devnull, PIP_ROOT_USER_ACTION="ignore", PYTHONPATH=pip)
         run([python, "-B", *PIP, "--find-links", folder, "--root", layer, "-r", chosen], environ)
     os.unlink(chosen)
+
+
+def keep_winners(name: str, layer: str) -> None:
+    """Give each file that two packages install the content that it has in the locked environment,
+    whichever was installed last here; remove it if a package of another layer brings it.
+    """
+    folder = os.path.join(WHEELS, name)
+    try:
+        with open(os.path.join(folder, "overwritten.json"), encoding="ascii") as stream:
+            winners = json.load(stream)
+    except FileNotFoundError:
+        return
+    answer = ask_interpreter(os.path.join(VENV, "bin", "python"))
+    if answer is None:
+        fail("the Python of the image gives no answer")
+        return
+    for path, wheel in sorted(winners.items()):
+        for place in [layer + os.path.join(site, path) for site in answer[2]]:
+            if not os.path.exists(place):
+                continue
+            if wheel is None:
+                os.unlink(place)
+                continue
+            with zipfile.ZipFile(os.path.join(folder, wheel)) as archive:
+                inside = [each for each in archive.namelist() if is_installed_as(each, path)]
+                content = archive.read(inside[0])
+            with open(place, "wb") as target:
+                target.write(content)
+
+
+def is_installed_as(name: str, path: str) -> bool:
+    """Return whether a file in a wheel is installed at a path in `site-packages`."""
+    folders = name.split("/", 2)
+    is_moved = folders[0].endswith(".data") and folders[1:2] in (["purelib"], ["platlib"])
+    return (folders[-1] if is_moved else name) == path
 
 
 def run(argv: List[str], environ: Optional[Dict[str, str]] = None) -> None:

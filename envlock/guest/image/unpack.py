@@ -19,7 +19,8 @@ import re
 import sys
 import sysconfig
 import zipfile
-from typing import Dict, Iterable, Iterator, List, Tuple
+from importlib import import_module
+from typing import Dict, Iterable, Iterator, List, Tuple, Type  # noqa: F401 (in comments)
 
 SCRIPT = """\
 #!{python}
@@ -34,6 +35,20 @@ if __name__ == '__main__':
 """The script that pip 24 writes for an entry point."""
 
 ENTRY = re.compile(r"([\w.]+)\s*:\s*(\w[\w.]*)\s*(?:\[.*\])?")
+
+
+def list_refused():  # type: () -> Tuple[Type[Exception], ...]
+    """Return what is raised for a wheel that is unsuitable, or damaged; this Python may lack a
+    decompressor.
+    """
+    damage = [UnsuitableError, configparser.Error]  # type: List[Type[Exception]]
+    damage += [zipfile.BadZipFile, EOFError, NotImplementedError, OSError, RuntimeError, ValueError]
+    for module, name in (("struct", "error"), ("zlib", "error"), ("lzma", "LZMAError")):
+        try:
+            damage.append(getattr(import_module(module), name))
+        except ImportError:
+            pass
+    return tuple(damage)
 
 
 class UnsuitableError(Exception):
@@ -59,7 +74,7 @@ def main(argv: List[str]) -> int:
             if sha256 not in wheels:
                 raise make_error("no wheel has the sha256 {}", sha256)
             Wheel(wheels[sha256]).install(root)
-    except (UnsuitableError, configparser.Error, zipfile.BadZipFile) as error:
+    except list_refused() as error:
         sys.stderr.write("envlock: {}\n".format(error))
         return 1
     return 0
@@ -161,9 +176,7 @@ class Wheel:
                 stream.write(piece)
                 sha256.update(piece)
                 size += len(piece)
-        mode = 0o644
-        if is_program:
-            mode = 0o755
+        mode = 0o755 if is_program else 0o644
         os.chmod(root + path, mode)
         hashed = base64.urlsafe_b64encode(sha256.digest()).rstrip(b"=").decode("ascii")
         self.rows.append((os.path.relpath(path, self.places[""]), "sha256=" + hashed, str(size)))

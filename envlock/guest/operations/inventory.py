@@ -12,14 +12,15 @@ import math
 import time
 from threading import get_ident
 
-from envlock.guest.tracing import private
+from envlock.guest.session import SingleRun
+from envlock.guest.tracing import private, runs
 from envlock.guest.tracing.tracer import SKIPPED, Enough
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Dict, List, Optional, Sequence, Set, TypedDict, Union
+    from typing import Dict, List, Mapping, Optional, Sequence, Set, TypedDict, Union
 
     from tensorflow import Tensor
     from tensorflow.core.framework.op_def_pb2 import OpDef
@@ -66,11 +67,13 @@ _SCALARS = {"int": int, "float": float, "bool": bool}
 
 
 class Inventory:
-    """Records the operations of the thread that created it, for some steps and seconds, instead of
-    the tracer.
+    """Records the operations of the thread that created it: beside the tracer, or alone, for some
+    steps and seconds.
     """
 
-    def __init__(self, tf: ModuleType, steps: Optional[int], seconds: float) -> None:
+    def __init__(
+        self, tf: ModuleType, steps: Optional[int] = None, seconds: float = math.inf
+    ) -> None:
         """Raise `Enough` at step `steps`, or at the first operation after `seconds`."""
         self._tf = tf
         self._steps = steps
@@ -89,6 +92,15 @@ class Inventory:
     def distinct(self) -> int:
         """The number of different operations that the program has run."""
         return len(self._known)
+
+    def to_json(self) -> Dict[str, object]:
+        """Return the operations, and what is left out of them."""
+        return {
+            "operations": self.operations,
+            "distinct": self.distinct,
+            "left_out": self.left_out,
+            "cut": self.is_cut,
+        }
 
     def begin_step(self, number: int) -> None:
         """Begin step `number`.
@@ -150,10 +162,7 @@ class Inventory:
         """Return the attributes that the inputs do not determine, and the number of tensors in a
         list.
         """
-        values: Dict[object, object] = {}
-        # They come as one flat list: name, value, name, value.
-        for at in range(0, len(attrs or ()) - 1, 2):
-            values[attrs[at]] = attrs[at + 1]  # type: ignore[index]
+        values = dict(private.list_attributes(attrs))
         inferred: Set[str] = set()
         for argument in definition.input_arg:
             inferred.update((argument.type_attr, argument.type_list_attr))
@@ -191,6 +200,27 @@ class Inventory:
         return None
 
 
+class Operations(SingleRun):
+    """Notes operations for `steps` steps, and at most `seconds` seconds."""
+
+    def run(self, number: int) -> Mapping[str, object]:
+        """Run the function with every graph expanded into operations, and return these.
+
+        Raises:
+            Misuse: it cannot be run in this way, or this TensorFlow does not show its operations.
+            BaseException: any exception of the user's code.
+        """
+        tf, call = runs.load_function(self.program)
+        inventory = Inventory(tf, self.asked["steps"], self.asked["seconds"])
+        with runs.watch_operations(inventory.observe):
+            tf.config.run_functions_eagerly(True)
+            with runs.count_batches(inventory):
+                runs.perform(call, lambda: inventory)
+        if not inventory.distinct:
+            runs.need_callbacks(tf)
+        return inventory.to_json()
+
+
 def _count_listed(definition: OpDef, count: int) -> int:
     """Return the number of tensors in the single list among the arguments of an operation with
     `count` inputs.
@@ -225,11 +255,8 @@ def _is_plumbing(definition: OpDef) -> bool:
     """Return whether an operation only produces handles and calls no function: a dataset, an
     iterator.
     """
-    handles = private.get_handle_types()
-    if any(attribute.type in ("func", "list(func)") for attribute in definition.attr):
-        return False
-    types = {argument.type for argument in definition.output_arg}
-    return bool(types) and types.issubset(handles)
+    calls = any(attribute.type in ("func", "list(func)") for attribute in definition.attr)
+    return not calls and private.gives_handles(definition)
 
 
 def _find_obstacle(operation: Operation) -> Optional[str]:

@@ -88,9 +88,7 @@ def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
         operations: Dict[str, Operation] = json.load(file)
     tf, np = import_module("tensorflow"), import_module("numpy")
     battery.set_threads(tf, asked)
-    gpus = []
-    if asked["device"] == "gpu":
-        gpus = tf.config.list_physical_devices("GPU")
+    gpus = tf.config.list_physical_devices("GPU") if asked["device"] == "gpu" else []
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
     if gpus:

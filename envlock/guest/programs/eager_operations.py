@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Dict, List, Optional, Sequence, Set, Union
 
     from tensorflow import Tensor
-    from tensorflow.core.framework.op_def_pb2 import OpDef
 
     from envlock.guest.programs.keras_phases import Phases
 
@@ -54,7 +53,7 @@ class EagerOperations:
         kind = private.decode_kind(op_type)
         definition = private.find_definition(kind)
         # A function's own name stands for its call: its graph is noted elsewhere.
-        if definition is None or kind in SKIPPED or _gives_handles(definition):
+        if definition is None or kind in SKIPPED or private.gives_handles(definition):
             return
         self.count += 1
         if self.count > MOST_OPERATIONS:
@@ -63,7 +62,7 @@ class EagerOperations:
         if len(names) != len(inputs):  # one of them is a list
             names = [""] * len(inputs)
         described = [self._describe(name, tensor) for name, tensor in zip(names, inputs)]
-        text = json.dumps([kind, described, _describe_attributes(attrs or ())])
+        text = json.dumps([kind, described, _describe_attributes(attrs)])
         self.operations.setdefault(self._phases.current, []).append(text)
 
     def _describe(self, name: str, tensor: Tensor) -> List[object]:
@@ -80,17 +79,10 @@ class EagerOperations:
         return described
 
 
-def _gives_handles(definition: OpDef) -> bool:
-    """Return whether an operation gives nothing but handles: a dataset, an iterator, a variable."""
-    types = {argument.type for argument in definition.output_arg}
-    return bool(types) and types.issubset(private.get_handle_types())
-
-
-def _describe_attributes(attrs: Sequence[object]) -> List[List[str]]:
-    """Return names and values of attributes, which come as one flat row."""
+def _describe_attributes(attrs: private.Attributes) -> List[List[str]]:
+    """Return names and values of attributes, without names that are other ones in each process."""
     described = []
-    for at in range(0, len(attrs) - 1, 2):
-        name, value = str(attrs[at]), attrs[at + 1]
+    for name, value in private.list_attributes(attrs):
         if name in _NAMES:
             continue
         text = repr(value)

@@ -181,9 +181,7 @@ class InGraph:
         else:
             built = graph.get_operation_by_name(name)
         place = self._places.find_in_stack(built.traceback)
-        about = built.name
-        if _is_unseeded(built):
-            about = _UNSEEDED
+        about = _UNSEEDED if _is_unseeded(built) else built.name
         operation = (kind, about, place, _format_specs(inputs), _format_specs(tensors))
         self._operations.append(Entry(operation, known, slots))
 
@@ -299,9 +297,7 @@ class InGraph:
         slots = self._get_slots(graph)
         if tensor.name not in slots:
             outer = private.find_captured(graph, tensor)
-            slot = None
-            if outer is not None:
-                slot = self._find_slot(outer)
+            slot = self._find_slot(outer) if outer is not None else None
             slots[tensor.name] = slot
         return slots[tensor.name]
 
@@ -427,8 +423,6 @@ def _has_fingerprint(kind: str, tensor: Tensor) -> bool:
 def _format_specs(tensors: Sequence[Tensor]) -> Tuple[str, ...]:
     specs = []
     for tensor in tensors:
-        shape = None
-        if tensor.shape.rank is not None:
-            shape = tensor.shape.as_list()
+        shape = tensor.shape.as_list() if tensor.shape.rank is not None else None
         specs.append(format_spec(tensor.dtype.name, shape))
     return tuple(specs)

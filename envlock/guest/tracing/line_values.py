@@ -278,9 +278,7 @@ class LineValues:
     def _find_frame(self, frame: FrameType, file: str) -> _Frame:
         """Return what is known of a call; a generator goes on in the same one."""
         known = self._frames.get(id(frame))
-        parent = None
-        if self._stack:
-            parent = self._stack[-1].event
+        parent = self._stack[-1].event if self._stack else None
         if known is not None and known[0] is frame:
             known[1].parent = parent
             return known[1]

@@ -8,6 +8,8 @@ import sys
 from contextlib import contextmanager
 from importlib import import_module
 
+from envlock.guest.training.contract import Misuse
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
@@ -21,7 +23,21 @@ if TYPE_CHECKING:
     from tensorflow.core.framework.tensor_pb2 import TensorProto
 
     Callback = Callable[..., None]
+    Attributes = Optional[Sequence[object]]
+    """A flat sequence: name, value, name, value."""
     PythonFunctionTaker = Callable[[object, Sequence[object], object], None]
+
+
+def import_tensorflow() -> ModuleType:
+    """Return TensorFlow.
+
+    Raises:
+        Misuse: it cannot be imported.
+    """
+    try:
+        return import_module("tensorflow")
+    except ImportError as error:
+        raise Misuse("TensorFlow cannot be imported: " + str(error)) from None
 
 
 def is_compiled(function: str) -> bool:
@@ -243,10 +259,18 @@ def find_definition(kind: str) -> Optional[OpDef]:
         return None
 
 
-def get_handle_types() -> Tuple[int, int]:
-    """Return the numbers that an OpDef uses for the types without numbers: a resource, a variant."""
+def gives_handles(definition: OpDef) -> bool:
+    """Return whether an operation gives nothing but handles, which have no numbers: a dataset, an
+    iterator, a variable.
+    """
     types_pb2 = import_module("tensorflow.core.framework.types_pb2")
-    return types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT
+    types = {argument.type for argument in definition.output_arg}
+    return bool(types) and types <= {types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT}
+
+
+def list_attributes(attrs: Attributes) -> List[Tuple[str, object]]:
+    """Return the names and values of an operation's attributes."""
+    return list(zip(attrs[::2], attrs[1::2])) if attrs else []  # type: ignore[arg-type]
 
 
 _DEEPEST = 400

@@ -18,7 +18,6 @@ from envlock.guest.tracing.thread_traces import Threads
 from envlock.guest.tracing.trace_writer import TraceWriter
 from envlock.guest.tracing.tracer import Enough, Tracer
 from envlock.guest.training import contract
-from envlock.runtime import recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,11 +85,12 @@ def open_trace(
     limit: Optional[int],
     counts: bool = False,
     conditions: Optional[Mapping[str, object]] = None,
+    also: Optional[private.Callback] = None,
 ) -> Iterator[Tracer]:
     """Trace the block into the file `path`; the last requested step ends it without an error.
 
     `datasets` collects the pipelines, and finds the places of all entries. `counts`: if nothing
-    else counts steps, each call of a fingerprinted graph is a step.
+    else counts steps, each call of a fingerprinted graph is a step. `also` gets each operation, too.
 
     Raises:
         CallbacksMissing: this TensorFlow has no operation callbacks.
@@ -111,6 +111,7 @@ def open_trace(
             graphs=graphs,
             counts=counts and graphs is not None,
             threads=threads,
+            also=also,
         )
         stack.enter_context(private.watch_python_functions(tracer.observe_python))
         stack.enter_context(count_batches(tracer))
@@ -122,14 +123,21 @@ def open_trace(
         if tracer.blind is None:
             stack.enter_context(threads.follow(tracer.observe, lambda: tracer.entries))
         try:
-            tf.config.run_functions_eagerly(mode == EAGER)
+            # Otherwise the program decides, which may have switched graphs off itself.
+            if mode == EAGER:
+                tf.config.run_functions_eagerly(True)
             yield tracer
         except Enough:
             pass
         finally:
+            ran_eagerly = tf.config.functions_run_eagerly()
             tf.config.run_functions_eagerly(was_eager)
             tracer.stop()
-            end: Dict[str, object] = {"elsewhere": tracer.elsewhere + threads.entries, "unseen": 0}
+            end: Dict[str, object] = {
+                "elsewhere": tracer.elsewhere + threads.entries,
+                "unseen": 0,
+                "functions_run_eagerly": ran_eagerly,
+            }
             if graphs is not None:
                 end["unseen"] = graphs.unseen
             writer.close({**end, **read_conditions(tf)})
@@ -157,33 +165,72 @@ def make_header(tf: ModuleType, mode: str, conditions: Mapping[str, object]) -> 
     return header
 
 
+def load_function(program: contract.Program) -> Tuple[ModuleType, contract.Call]:
+    """Return TensorFlow, and what runs the function, after all seeds have been set.
+
+    Raises:
+        Misuse: one of them cannot be imported, or there is no such function.
+    """
+    program.set_seeds()
+    call = program.load()
+    tf = private.import_tensorflow()
+    # Again: importing the module can have drawn numbers.
+    program.set_seeds()
+    return tf, call
+
+
+@contextmanager
+def watch_operations(observe: Callable[..., None]) -> Iterator[None]:
+    """Let `observe` see each operation of the block, which `Enough` ends without an error.
+
+    Raises:
+        Misuse: this TensorFlow has no operation callbacks.
+    """
+    try:
+        private.add_callback(observe)
+    except private.CallbacksMissing as error:
+        raise contract.Misuse(str(error)) from None
+    try:
+        yield
+    except Enough:
+        pass
+    finally:
+        private.remove_callback(observe)
+
+
+def need_callbacks(tf: ModuleType) -> None:
+    """Check that TensorFlow shows operations, where it has shown none.
+
+    Not before the program: it starts the runtime, after which threads can no longer be chosen.
+
+    Raises:
+        Misuse: it does not.
+    """
+    blind = private.find_blindness(tf)
+    if blind is not None:
+        raise contract.Misuse(blind)
+
+
 def perform(call: Callable[[], object], current: Callable[[], Optional[Steps]]) -> None:
-    """Call a function, and write the quantities of its steps: those that it records, yields or
-    trains, else its result.
+    """Call a function, and write the quantities of its steps.
 
     `current` returns the tracer, which may be created only while a script is running.
 
     Raises:
         BaseException: any exception of the user's code.
     """
-    recording.listen(_make_taker(current))
-    try:
-        result = call()
+
+    def train(model: object) -> None:
         tracer = current()
-        if tracer is None or result is None:
-            return
-        if contract.is_model(result):
+        if tracer is not None:  # which counts the batches as steps
+            contract.train_model(model, lambda step, values: _write(tracer, values))
 
-            def take(step: int, values: Mapping[str, object]) -> None:
-                _write(tracer, values)
+    def end_step(number: int) -> None:
+        tracer = current()
+        if tracer is not None:
+            tracer.begin_step(number + 1)
 
-            contract.train_model(result, take)
-        else:
-            for number, values in enumerate(contract.iterate_steps(result)):
-                _write(tracer, values)
-                tracer.begin_step(number + 1)
-    finally:
-        recording.listen(None)
+    contract.perform(call, _make_taker(current), train, end_step)
 
 
 def _make_taker(current: Callable[[], Optional[Steps]]) -> Callable[..., None]:

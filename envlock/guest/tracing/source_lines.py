@@ -44,9 +44,7 @@ class Places:
 
         Without `through_libraries`: None if the frame at `depth` itself is in a library.
         """
-        limit = DEEPEST
-        if not through_libraries:
-            limit = 1
+        limit = 1 if not through_libraries else DEEPEST
         return self._find_innermost(sys._getframe(depth), limit)
 
     def find_in_thread(self, thread: int) -> Optional[Place]:

@@ -46,9 +46,7 @@ class Suspects:
             return
         operation: Operation = outputs[0].op
         if kind not in SUMS:
-            why = "random"
-            if _is_in_loop(graph):
-                why = "random in a loop"
+            why = "random in a loop" if _is_in_loop(graph) else "random"
         elif len(operation.inputs) >= SUMMANDS:
             why = "sum"
         else:

@@ -117,9 +117,7 @@ def _hash_value(value: Tensor) -> Fingerprint:
     composite tensor.
     """
     try:
-        content = value
-        if hasattr(value, "numpy"):
-            content = value.numpy()
+        content = value.numpy() if hasattr(value, "numpy") else value
         array = import_numpy().asarray(content)
     except Exception:
         return None, type(value).__name__ + "[*]"
@@ -150,8 +148,6 @@ def _get_spec(array: Array) -> str:
         return known
     if len(_specs) > MOST_SPECS:
         _specs.clear()
-    name = array.dtype.name
-    if array.dtype.hasobject:
-        name = "string"
+    name = "string" if array.dtype.hasobject else array.dtype.name
     _specs[key] = format_spec(name, array.shape)
     return _specs[key]

@@ -89,9 +89,7 @@ class TraceWriter:
     def write_value(self, name: str, fingerprint: Fingerprint, spec: str) -> None:
         """Record a quantity of the run, such as a loss or the value of a variable."""
         self.count += 1
-        digits = None
-        if fingerprint is not None:
-            digits = "%016x" % (fingerprint & _MASK)
+        digits = "%016x" % (fingerprint & _MASK) if fingerprint is not None else None
         self._write_json(["value", name[:TEXT_LIMIT], digits, spec[:TEXT_LIMIT]])
 
     def close(self, end: Optional[Mapping[str, object]] = None) -> None:

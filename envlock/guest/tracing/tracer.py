@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     from tensorflow import Graph, Tensor
 
     from envlock.guest.tracing.in_graph import InGraph
+    from envlock.guest.tracing.private import Attributes
     from envlock.guest.tracing.source_lines import Places
     from envlock.guest.tracing.tensors import Fingerprint
     from envlock.guest.tracing.thread_traces import Threads
     from envlock.guest.tracing.trace_writer import TraceWriter
-
-    Attributes = Optional[Sequence[object]]
-    """A flat sequence: name, value, name, value."""
 
 SKIPPED = frozenset(
     {"VarHandleOp", "VarIsInitializedOp", "DestroyResourceOp", "Const", "Placeholder"}
@@ -75,12 +73,13 @@ class Tracer:
         graphs: Optional[InGraph] = None,
         counts: bool = False,
         threads: Optional[Threads] = None,
+        also: Optional[private.Callback] = None,
     ) -> None:
         """Raise `Enough` when step `limit` begins; without a limit there is no end.
 
         `graphs` adds fingerprints inside graphs (level 3); with `counts`, each call of a graph is a
         step if nothing else counts steps. `threads` records operations of other threads, which are
-        otherwise only counted.
+        otherwise only counted. `also` gets each operation that is recorded.
         """
         self._tf = tf
         self._own = writer
@@ -92,6 +91,7 @@ class Tracer:
         self._graphs = graphs
         self._counts = counts
         self.threads = threads
+        self._also = also
         self._is_call_over = False  # whether the last call counted as a step
         self._handles: Dict[str, List[Tensor]] = {}
         self.suspects = Suspects(places)
@@ -216,6 +216,8 @@ class Tracer:
         try:
             if graph is None:
                 self._write_eager(kind, inputs, attrs, outputs)
+                if self._also is not None:
+                    self._also(op_type, inputs, attrs, outputs)
             else:
                 self.suspects.check_operation(kind, outputs, graph)
                 if self._graphs is not None:
@@ -390,12 +392,7 @@ def _hash_outputs(outputs: object) -> List[Fingerprint]:
 
 
 def _find_attribute(attrs: Attributes, name: str) -> object:
-    if not attrs:
-        return None
-    for number in range(0, len(attrs) - 1, 2):
-        if attrs[number] == name:
-            return attrs[number + 1]
-    return None
+    return next((value for key, value in private.list_attributes(attrs) if key == name), None)
 
 
 def _is_handle(value: Tensor) -> bool:

@@ -1,7 +1,8 @@
 """How a user's script or function is loaded and run, and how its result is divided into steps and
 quantities.
 
-    load(script, function, args) -> a call, which takes the seed and returns a result
+    Program(asked).load()        -> a call, which returns a result
+    perform(call, take)          -> passes what the call records, yields or trains to `take`
     iterate_steps(result)        -> dicts of named values, one for each step
     is_model(result)             -> whether it is a model to train instead
 
@@ -15,21 +16,25 @@ from __future__ import annotations
 
 import inspect
 import os
+import random
 import runpy
 import sys
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
+from envlock.guest.training import seed_setting
 from envlock.guest.training.failures import describe_failure
+from envlock.runtime import recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Callable, Dict, Iterator, Mapping, Optional, Sequence
+    from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
 
-    Call = Callable[[Optional[int]], object]
+    Call = Callable[[], object]
     Quantities = Mapping[str, object]
+    Taker = Callable[[Optional[int], Quantities], None]
 
 
 class Misuse(Exception):  # noqa: N818 (it is about the request, not about a run)
@@ -38,42 +43,92 @@ class Misuse(Exception):  # noqa: N818 (it is about the request, not about a run
     """
 
 
-def load(
-    script: str, function: Optional[str], args: Sequence[str], *, module: bool = False
-) -> Call:
-    """Return a function that runs the function, or the script, once.
+class Program:
+    """What is asked for: `script` is a file, whose folder becomes `sys.path[0]`, or with `module`
+    the name of a module, for which the current folder does; `function` is one in it, and without it
+    runs as a program; `args` are the arguments for `sys.argv[1:]`.
+    """
+
+    def __init__(self, asked: Mapping[str, Any]) -> None:
+        """Take the seeds from `seed` (of all packages) and `generators` (of Python and NumPy), too."""
+        self.module: bool = asked["module"]
+        self.script: str = asked["script"] if self.module else os.path.abspath(asked["script"])
+        self.function: Optional[str] = asked["function"]
+        self.seed: Optional[int] = asked.get("seed")
+        self._args: Sequence[str] = asked["args"]
+        self._generators: Optional[int] = asked.get("generators")
+
+    def set_seeds(self) -> None:
+        """Set the seeds that are asked for."""
+        if self._generators is not None:
+            random.seed(self._generators)
+            if "numpy" in sys.modules:
+                sys.modules["numpy"].random.seed(self._generators)
+        if self.seed is not None:
+            seed_setting.set_all_seeds(self.seed)
+
+    def load(self) -> Call:
+        """Return a function that runs the function, or the script, once.
+
+        Raises:
+            Misuse: it cannot be imported, there is no such function, or it requires arguments.
+        """
+        if self.module:
+            folder, name = os.getcwd(), self.script
+        else:
+            folder, name = os.path.split(self.script)
+        sys.path.insert(0, folder)
+        sys.argv[:] = [self.script, *self._args]
+        try:
+            if self.module:
+                _need_module(self.script, is_program=self.function is None)
+            if self.function is None:
+                return _make_program_call(self.script, module=self.module)
+            if self.module:
+                imported = import_module(self.script)
+            else:
+                imported = _import_file(self.script)
+            return _make_function_call(imported, self.function, self.seed)
+        except Misuse:
+            raise
+        except BaseException as error:
+            raise Misuse(f"{name} cannot be imported: {describe_failure(error)}") from error
+
+
+def perform(
+    call: Call,
+    take: Taker,
+    train: Optional[Callable[[object], None]] = None,
+    end_step: Callable[[int], None] = lambda number: None,
+) -> None:
+    """Call a function, and pass each of its steps to `take(step, values)`: those that it records,
+    yields or trains, else its result.
 
     Args:
-        script: a file, whose folder becomes `sys.path[0]`; or the name of a module, for which the
-            current one does.
-        function: a function in it; None runs it as a program.
-        args: the arguments for `sys.argv[1:]`.
-        module: `script` is the name of a module.
+        call: the function; see `Program.load`.
+        take: gets the steps.
+        train: what is done with a model that the function returns; `train_model` if not given.
+        end_step: gets the number of a step that the function has yielded, before the next one.
 
     Raises:
-        Misuse: it cannot be imported, there is no such function, or it requires arguments.
+        BaseException: any exception of the user's code.
     """
-    if module:
-        folder, name = os.getcwd(), script
-    else:
-        script = os.path.abspath(script)
-        folder, name = os.path.split(script)
-    sys.path.insert(0, folder)
-    sys.argv[:] = [script, *args]
+    recording.listen(take)
     try:
-        if module:
-            _need_module(script, is_program=function is None)
-        if function is None:
-            return _make_program_call(script, module=module)
-        if module:
-            imported = import_module(script)
-        else:
-            imported = _import_file(script)
-        return _make_function_call(imported, function)
-    except Misuse:
-        raise
-    except BaseException as error:
-        raise Misuse(f"{name} cannot be imported: {describe_failure(error)}") from error
+        result = call()
+        if result is None:
+            return
+        if is_model(result):
+            if train is None:
+                train_model(result, take)
+            else:
+                train(result)
+            return
+        for number, values in enumerate(iterate_steps(result)):
+            take(number, values)
+            end_step(number)
+    finally:
+        recording.listen(None)
 
 
 def find_folder(script: str, *, module: bool) -> str:
@@ -90,9 +145,7 @@ def find_folder(script: str, *, module: bool) -> str:
     if spec is not None:
         # The folders of a package, else the file of a module.
         places = list(spec.submodule_search_locations or [spec.origin or current])
-    place = current
-    if places:
-        place = os.path.realpath(places[0])
+    place = os.path.realpath(places[0]) if places else current
     inside = os.path.relpath(place, os.path.realpath(current))
     if not inside.startswith("..") and "site-packages" not in inside.split(os.sep):
         return current
@@ -121,7 +174,7 @@ def _need_module(name: str, *, is_program: bool) -> None:
 
 
 def _make_program_call(script: str, *, module: bool) -> Call:
-    def call(seed: Optional[int]) -> None:
+    def call() -> None:
         try:
             if module:
                 runpy.run_module(script, run_name="__main__", alter_sys=True)
@@ -148,7 +201,7 @@ def _import_file(script: str) -> ModuleType:
     return module
 
 
-def _make_function_call(module: ModuleType, name: str) -> Call:
+def _make_function_call(module: ModuleType, name: str, seed: Optional[int]) -> Call:
     function: object = module
     for part in name.split("."):
         if not hasattr(function, part):
@@ -164,7 +217,7 @@ def _make_function_call(module: ModuleType, name: str) -> Call:
         names = ", ".join(others)
         raise Misuse(f"{name} needs the arguments {names}, but envlock passes only `seed`")
 
-    def call(seed: Optional[int]) -> object:
+    def call() -> object:
         if takes_seed and seed is not None:
             return function(seed=seed)
         if "seed" in required:

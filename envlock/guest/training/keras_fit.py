@@ -214,9 +214,7 @@ def _tap_gradients(model: Model, taps: Taps) -> Undo:
     if optimizer is None:
         return []
     # Keras 3 calls `apply`; before, there is only `apply_gradients`.
-    name = "apply_gradients"
-    if hasattr(optimizer, "apply"):
-        name = "apply"
+    name = "apply" if hasattr(optimizer, "apply") else "apply_gradients"
     original = getattr(optimizer, name)
 
     def apply_gradients(
@@ -231,9 +229,7 @@ def _tap_gradients(model: Model, taps: Taps) -> Undo:
 
     def apply(gradients: Sequence[Tensor], *args: object, **kwargs: object) -> object:
         gradients = list(gradients)
-        variables = kwargs.get("trainable_variables")
-        if args:
-            variables = args[0]
+        variables = args[0] if args else kwargs.get("trainable_variables")
         if not variables:
             variables = model.trainable_variables
         parts = _name_gradients(gradients, list(variables))  # type: ignore[call-overload]

@@ -76,10 +76,16 @@ class Log:
 
     def write(self, line: Mapping[str, object]) -> None:
         """Append one line."""
-        data = (json.dumps(line) + "\n").encode("ascii")
+        data = (json.dumps(line, default=_decode) + "\n").encode("ascii")
         # A signal can interrupt a write; a full disk raises.
         while data:
             data = data[os.write(self.file, data) :]
+
+
+def _decode(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return str(value)
 
 
 class Recorder:

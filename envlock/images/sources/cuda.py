@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from envlock.data.image_tables import CudaImage, Tables
 from envlock.images.candidate import Candidate, Value
 from envlock.images.cuda_requirements import find_tested_build
-from envlock.images.needs import BaseNeeds
+from envlock.images.needs import BaseNeeds, list_outside_libraries
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import slim
 from envlock.images.sources.interpreters import Interpreter, choose_interpreter
@@ -27,9 +27,10 @@ def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
         return []
     build = find_tested_build(needs.tensorflow, tables)
     versions = []
-    cudnn = needs.cudnn
-    if needs.cuda is not None:
-        versions.append(needs.cuda)
+    cudnn = needs.cudnn or needs.compiled_against
+    cuda = needs.cuda or needs.built_for
+    if cuda is not None:
+        versions.append(cuda)
     # What the official wheel was built for says nothing of somebody's own build.
     if build is not None and (needs.local is None or not versions):
         versions.append(build.cuda)
@@ -101,9 +102,13 @@ def _make_candidate(row: CudaImage, needs: BaseNeeds, tables: Tables) -> Candida
         python_from, python_archive = python.image, python.archive
     if needs.platform == "linux/arm64" and not row.arm64:
         obstacles.append("It is not available for arm64.")
+    tag = row.tag
+    # NVIDIA publishes both of each; only this one has the programs and CUPTI of a toolkit.
+    if not needs.idle and {"cupti", "ptxas"}.intersection(list_outside_libraries(needs)):
+        tag = tag.replace("-runtime-", "-devel-")
     return Candidate(
         route="cuda",
-        reference=Reference(DOCKER_HUB, REPOSITORY, row.tag),
+        reference=Reference(DOCKER_HUB, REPOSITORY, tag),
         holds=holds,
         lead=f"It has CUDA {row.cuda} and cuDNN; "
         f"TensorFlow {needs.wheel} is installed from its locked wheel.",
@@ -122,7 +127,8 @@ def _list_notes(
     if python is not None:
         yield python.note
     if needs.cuda is None:
-        yield f"The locked CUDA is unknown; the locked TensorFlow was built for {row.cuda}."
+        built_for = needs.built_for or row.cuda
+        yield f"The locked CUDA is unknown; the locked TensorFlow was built for {built_for}."
     if parse_release(row.cuda)[:2] <= LAST_DELETED:
         yield "NVIDIA announced the end of its tags in July 2023: the registry may have deleted it."
     elif row.end_of_life:

@@ -53,9 +53,7 @@ def list_images(table: NgcTable) -> Iterator[NgcImage]:
     """Yield every image, in the order of the releases."""
     for release in table.release:
         for tag in release.tags:
-            tensorflow = release.tf1
-            if "-tf2-" in tag:
-                tensorflow = release.tf2
+            tensorflow = release.tf2 if "-tf2-" in tag else release.tf1
             yield NgcImage(release, tag, tensorflow)
 
 
@@ -78,9 +76,7 @@ def describe_contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
     system = _find_system(contents["ubuntu"].version, tables)
     if system is None and contents["python"].version is not None:
         system = _find_system_with(contents["python"].version, tables)
-        ubuntu = None
-        if system is not None:
-            ubuntu = system.name.removeprefix("ubuntu")
+        ubuntu = system.name.removeprefix("ubuntu") if system is not None else None
         contents["ubuntu"] = Value(ubuntu, expected=True)
     libc = None
     if system is not None:

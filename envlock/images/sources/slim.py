@@ -120,12 +120,15 @@ def list_wheel_notes(needs: BaseNeeds, tables: Tables) -> Iterator[str]:
     if needs.tensorflow is None or needs.label is not None or needs.local is not None:
         return
     build, python = find_tested_build(needs.tensorflow, tables), minor(needs.python or "")
-    if build is None:
-        newest = max(tables.builds.build, key=lambda row: parse_release(row.tensorflow)).tensorflow
-        side = "none of"
-        if parse_release(needs.tensorflow) > parse_release(newest):
-            side = "newer than"
-        yield f"TensorFlow {needs.tensorflow} is {side} the builds known here, up to {newest}."
+    horizon = tables.builds.horizon
+    newer = horizon.describe_beyond(needs.tensorflow)
+    if newer is not None:
+        yield f"{newer}."
+    elif build is None:
+        yield (
+            f"TensorFlow {needs.tensorflow} is not among the builds known here, "
+            f"up to {horizon.through}."
+        )
     elif python and python not in build.python:
         known = ", ".join(build.python)
         yield (
@@ -153,7 +156,7 @@ def describe_install(needs: BaseNeeds) -> str:
 
 def list_obstacles(needs: BaseNeeds) -> Iterator[str]:
     """Yield why an image without CUDA cannot be the locked environment."""
-    if needs.gpu and not needs.cuda_wheels:
+    if needs.gpu and not needs.cuda_wheels and not needs.idle:
         yield "It has no CUDA, and none of NVIDIA's wheels is locked."
 
 

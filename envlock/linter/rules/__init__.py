@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from envlock.linter.facts import Facts
+from envlock.linter.findings import Found
 from envlock.linter.module import Hit, Module
-from envlock.linter.rules import variables
+from envlock.linter.rules import orders, seeds, threads, training, variables
 from envlock.linter.rules.old_python import find_python2
 
 Check = Callable[[Module, str], Iterator[Hit]]
@@ -28,20 +30,48 @@ DIRECT: dict[str, Check] = {
     "ENV106": variables.find_unread,
     "ENV107": variables.find_other_recipes,
     "ENV109": variables.find_old_programs,
-    "ENV110": variables.find_fusion,
     "ENV111": variables.find_gone,
     "ENV112": find_python2,
 }
 """Rules that the text of one file decides."""
 
-INTERPRETED = (
-    *("ENV210", "ENV308", "ENV309"),
-    *("ENV108", "ENV201", "ENV202", "ENV203", "ENV204", "ENV205", "ENV206", "ENV207", "ENV208"),
-    *("ENV209", "ENV301", "ENV302", "ENV303", "ENV304", "ENV305", "ENV306", "ENV307"),
-    *("ENV401", "ENV402", "ENV403", "ENV404"),
-)
-"""Rules of what the interpreter sees: sources, transfer rows and sinks in
-`envlock/linter/interpreter`.
-"""
 
-RULES = (*DIRECT, *INTERPRETED)
+OF_PROJECT = (
+    *("ENV108", "ENV201", "ENV202", "ENV203", "ENV204", "ENV205", "ENV206", "ENV207", "ENV208"),
+    *("ENV209", "ENV301", "ENV302", "ENV303", "ENV304", "ENV305", "ENV306", "ENV307", "ENV309"),
+)
+"""Rules of what the programs of a project do, by the events of their files."""
+
+RULES = (*DIRECT, *OF_PROJECT)
+
+
+def find_all(facts: Facts, tensorflow: str, *, switched_on: bool) -> Iterator[Found]:
+    """Yield what the rules find in a project."""
+    project = facts.project
+    switches = sum({1 << each.file.index for each in facts.select("switch")})
+    for file in project.files:
+        is_switched = switched_on or bool(project.find_mask(file) & switches)
+        for rule, check in DIRECT.items():
+            for node, message, severity, fix, unless_switched in check(file.module, tensorflow):
+                if is_switched and unless_switched:
+                    continue
+                line, part = getattr(node, "lineno", 1), project.find_part(file.find_scope(node))
+                yield Found(rule, file, node, line, message, fix, part, severity)
+    seeding = seeds.Seeding(facts, tensorflow)
+    for find in OF_SEEDS:
+        yield from find(facts, seeding)
+    for look in OF_ORDERS:
+        yield from look(facts)
+    yield from threads.find_workers(facts, tensorflow)
+    if not switched_on:
+        yield from training.find_unswitched(facts, tensorflow)
+
+
+OF_SEEDS = (
+    *(seeds.find_draws, seeds.find_entropy, seeds.find_chances, seeds.find_shuffles),
+    *(seeds.find_environments, seeds.find_models),
+)
+OF_ORDERS = (
+    *(orders.find_listings, orders.find_sets, orders.find_hashes, orders.find_clocks),
+    *(threads.find_parallel, threads.find_given_up, threads.find_arrivals, threads.find_threads),
+)

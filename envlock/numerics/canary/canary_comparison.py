@@ -13,7 +13,7 @@ from envlock.numerics.canary.distance import Distance, measure_distance
 from envlock.runtime.extent import Extent
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.policies import Policy
-from envlock.runtime.report import BITS, ERROR, INFO, UNKNOWN, Evidence, Finding
+from envlock.runtime.report import BITS, ERROR, INFO, UNKNOWN, Evidence, Finding, Severity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _PINNED = frozenset({"intra_op_threads", "inter_op_threads", "determinism"})
 """Settings of the canary itself: if these differ, one of the two canaries was not computed by the
 command.
 """
-_AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
+_AGAIN = "Compute the canary again on the locked machine: `envlock capture --canary`."
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,6 @@ class Comparison:
         suspects: the likeliest causes of the differences, likeliest first.
         unexplained: operations that the first of these causes was never seen to change.
         covers: how much of each program the lockfile's canary covers.
-        estimates: which side is that of an emulated processor, a phrase each.
     """
 
     equal: list[str] = field(default_factory=list)
@@ -101,7 +100,6 @@ class Comparison:
     suspects: list[Suspect] = field(default_factory=list)
     unexplained: list[str] = field(default_factory=list)
     covers: list[str] = field(default_factory=list)
-    estimates: list[str] = field(default_factory=list)
 
     @property
     def match(self) -> bool:
@@ -140,7 +138,7 @@ def count_operations(found: Comparison) -> Extent:
 
 def compare(locked: Numerics, live: Numerics) -> Comparison:
     """Return the differences between two canaries, and the likeliest causes."""
-    found = Comparison(estimates=_list_estimates(locked, live))
+    found = Comparison()
     if locked.tensorflow != live.tensorflow:
         found.versions["tensorflow"] = (locked.tensorflow, live.tensorflow)
     if locked.numpy != live.numpy:
@@ -158,22 +156,13 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
     for name in live.groups:
         if name not in locked.groups:
             found.incomparable.append(_report_addition(f"numerics.{name}"))
-    # An estimate is of the battery only: no program was computed for it.
-    if locked.program is not None and live.emulated is None:
+    if locked.program is not None:
         _compare_program(found, locked.program, live.program)
     if not (found.equal or found.differences or found.incomparable):
         reason = "the lockfile's canary has no result that can be compared, so nothing was compared"
         found.incomparable.append(Incomparable("numerics", reason, "nothing-compared", _AGAIN))
     _find_causes(found, locked)
     return found
-
-
-def _list_estimates(locked: Numerics, live: Numerics) -> list[str]:
-    phrases = []
-    for side, canary in (("locked", locked), ("live", live)):
-        if canary.emulated is not None:
-            phrases.append(f"{side} results are those of an emulated {canary.emulated}")
-    return phrases
 
 
 def _leave_out_newer(
@@ -209,7 +198,7 @@ def _compare_group(found: Comparison, name: str, locked: Group, live: Group | No
     path, device = f"numerics.{name}", locked.conditions.device
     if live is None:
         reason = f"not comparable: no {device} on this machine"
-        again = "compute the canary again here: `envlock canary --update`"
+        again = "compute the canary again here: `envlock capture --canary`"
         fix = f"Compare on a machine with {device}, or {again}."
         found.incomparable.append(Incomparable(path, reason, "no-device", fix))
     elif locked.conditions != live.conditions:
@@ -275,9 +264,7 @@ def _compare_conditions(path: str, locked: Group | Program, live: Group | Progra
         if value != new[name]:
             names.append(name)
             pairs[f"{value} vs {new[name]} {_CALLED.get(name, name)}"] = None
-    fix = _AGAIN
-    if _PINNED.isdisjoint(names):
-        fix = f"Compare on {locked.conditions.device}."
+    fix = f"Compare on {locked.conditions.device}." if _PINNED.isdisjoint(names) else _AGAIN
     return Incomparable(path, f"not comparable: {', '.join(pairs)}", "other-conditions", fix)
 
 
@@ -396,9 +383,7 @@ def _list_differences(found: Comparison, policy: Policy) -> Iterator[Finding]:
             cause = found.suspects[0].cause
             why, fix = describe_causes(found.suspects, found.unexplained), cause.fix
             source = ", ".join(cause.sources)
-        severity = ERROR
-        if row["rule"] == "ignore":
-            severity = INFO
+        severity: Severity = INFO if row["rule"] == "ignore" else ERROR
         actual: dict[str, object] = {"result": difference.live, "what": difference.what}
         if difference.distance is not None:
             actual.update(difference.distance.to_json())
@@ -406,10 +391,10 @@ def _list_differences(found: Comparison, policy: Policy) -> Iterator[Finding]:
             BITS,
             severity,
             difference.path,
-            f"{difference.path}: {difference.what}",
-            why,
-            fix,
-            source,
+            message=f"{difference.path}: {difference.what}",
+            why=why,
+            fix=fix,
+            source=source,
             expected={"result": difference.locked},
             actual=actual,
             weight=row["weight"],
@@ -419,17 +404,15 @@ def _list_differences(found: Comparison, policy: Policy) -> Iterator[Finding]:
 def _list_incomparable(found: Comparison, policy: Policy) -> Iterator[Finding]:
     for part in found.incomparable:
         row = policy.row(part.path)
-        severity = UNKNOWN
-        if row["rule"] == "ignore":
-            severity = INFO
+        severity: Severity = INFO if row["rule"] == "ignore" else UNKNOWN
         yield Finding(
             BITS,
             severity,
             part.path,
-            f"{part.path}: {part.reason}",
-            INCOMPARABLE,
-            part.fix,
-            row["source"],
+            message=f"{part.path}: {part.reason}",
+            why=INCOMPARABLE,
+            fix=part.fix,
+            source=row["source"],
             expected=None,
             actual=Unavailable(part.reason, part.code),
             weight=row["weight"],
@@ -439,8 +422,6 @@ def _list_incomparable(found: Comparison, policy: Policy) -> Iterator[Finding]:
 LIMIT_OF_EVIDENCE = (
     "evidence over these operations and shapes, one by one, not a proof for the program"
 )
-
-LIMIT_OF_EMULATION = "an estimate, which only the canary on such a machine can confirm"
 
 
 def list_notes(found: Comparison) -> list[str]:
@@ -452,7 +433,6 @@ def list_notes(found: Comparison) -> list[str]:
     elif number:
         lines.append(f"numerics: {number} results have the locked bits")
     lines += [f"numerics: {phrase}; {LIMIT_OF_EVIDENCE}" for phrase in found.covers]
-    lines += [f"numerics: {phrase}: {LIMIT_OF_EMULATION}" for phrase in found.estimates]
     if found.unstable:
         lines.append(f"numerics: unstable, so not compared: {', '.join(found.unstable)}")
     return lines

@@ -12,7 +12,6 @@ from typing import Any
 from envlock.guest import launch
 from envlock.lock.numerics import Conditions, Numerics, parse_numerics
 from envlock.numerics.canary import ENVIRONMENT
-from envlock.numerics.canary.emulation import Emulation
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
@@ -49,9 +48,7 @@ class Settings:
 
     def conditions(self, device: str, execution: str) -> dict[str, object]:
         """Return the header of a group that was computed with these settings."""
-        threads: int | str = ENVIRONMENT
-        if self.threads is not None:
-            threads = self.threads
+        threads: int | str = self.threads if self.threads is not None else ENVIRONMENT
         determinism = {True: "on", False: "off", None: ENVIRONMENT}[self.determinism]
         if execution == LIBRARY:  # NumPy: one thread for its BLAS, and no op determinism
             determinism = ENVIRONMENT
@@ -174,21 +171,19 @@ def compute(
     *,
     gpus: bool = False,
     program: str | None = None,
-    emulation: Emulation | None = None,
 ) -> Canary:
     """Return the exact results of the battery in an interpreter, with `gpus` also on each visible
     GPU.
 
     For a group that crashes its process, the signal is the result, and another process computes the
-    groups after it. `program` replaces the battery in tests. `emulation` is the processor that computes
-    it; the processor of this machine when not given.
+    groups after it. `program` replaces the battery in tests.
 
     Raises:
         UsageError: there is no such interpreter.
         FactError: TensorFlow or NumPy cannot be imported, or the answer is malformed.
     """
     text = program or launch.read("battery")
-    on_cpu = _compute_on_device(python, settings, CPU, text, emulation)
+    on_cpu = _compute_on_device(python, settings, CPU, text)
     groups = on_cpu.render_groups(settings, CPU)
     number = 0
     while gpus:
@@ -200,10 +195,7 @@ def compute(
         groups.update(on_gpu.render_groups(settings, _NO_NAME.sub("_", names[number])))
         number += 1
     try:
-        head = on_cpu.render_head()
-        if emulation is not None and emulation.model is not None:
-            head["emulated"] = emulation.model
-        numerics = parse_numerics({**head, "groups": groups})
+        numerics = parse_numerics({**on_cpu.render_head(), "groups": groups})
     except ValueError as error:
         raise _refuse_answer(str(error)) from None
     seconds = on_cpu.seconds
@@ -255,25 +247,19 @@ def _compute_on_device(
     settings: Settings,
     device: str | int,
     program: str,
-    emulation: Emulation | None = None,
 ) -> _Answers:
     """Return everything that can be computed on a device, in as many processes as necessary."""
     answers = _Answers()
     for _ in range(MOST_CHILDREN):
         request = _make_request(settings, device, list(answers.groups))
         words = launch.build_text_arguments(program, request)
-        if emulation is None:
-            ended = launch.ask_python(words, python, timeout=TIMEOUT)
-        else:
-            ended = emulation.ask(words, python)
+        ended = launch.ask_python(words, python, timeout=TIMEOUT)
         for answer in ended.answers:
             answers.take(answer)
         if answers.begun is not None:
             answers.end_group(_describe_end(ended.code))
         elif not answers.is_complete():
-            when = "began"
-            if answers.head or answers.groups:
-                when = "was complete"
+            when = "was complete" if answers.head or answers.groups else "began"
             raise FactError(
                 f"TensorFlow {ended.ending} before the canary {when}: {ended.last_words}",
                 hint="run `envlock doctor` to find the variable or flag",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envlock.numerics.conditions import SEED, describe_conditions
 from envlock.runtime.report import count
 
 TYPE_CHECKING = False
@@ -26,10 +27,10 @@ def describe_canary(lock: Lockfile) -> str:
     unstable = sum(result.unstable is not None for result in results)
     if numerics is not None and numerics.program is not None:
         results += [operation.result for operation in numerics.program.operations.values()]
-        targets = list(describe_coverage(numerics.program.targets))
+        targets = describe_coverage(numerics.program.targets)
+        if targets:
+            targets[-1] += describe_conditions(SEED)
     parts = [f"a canary of {count(len(results), 'result')}"]
-    if numerics is not None and numerics.emulated is not None:
-        parts.append(f"estimated on an emulated {numerics.emulated}")
     if unstable:
         parts.append(f"{unstable} of them unstable")
     return ", ".join([*parts, *targets, *crashed])

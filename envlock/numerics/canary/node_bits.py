@@ -38,9 +38,7 @@ def compare_nodes(
         for finding in list_findings(compare(expected, _select_groups(found[nodes[0]])), policy):
             finding.message = f"{few(nodes, NAMED)}: {finding.message}"
             differing.append(finding)
-    kinds = "the same bits on all nodes"
-    if len(groups) > 1:
-        kinds = f"{len(groups)} different results"
+    kinds = f"{len(groups)} different results" if len(groups) > 1 else "the same bits on all nodes"
     return differing, f"canary on {len(found)} nodes, compared with {against}: {kinds}"
 
 

@@ -18,8 +18,9 @@ from envlock.guest.target import Target
 from envlock.lock.numerics import Coverage, Program, is_noted
 from envlock.lock.temporary import open_draft_folder
 from envlock.numerics.canary.canary_run import TIMEOUT, Settings
+from envlock.numerics.conditions import SEED, describe_conditions
+from envlock.numerics.session import Host, run_all
 from envlock.runtime.errors import FactError
-from envlock.runtime.report import clean
 
 SECONDS = 60.0
 """How long a program is traced, and how long its operations may take, during a capture."""
@@ -74,11 +75,32 @@ def compute_programs(
         UsageError: a program cannot be run.
         FactError: it fails, or TensorFlow does not show its operations.
     """
+    noted: dict[str, dict[str, Any]] = {}
+    for name, target in targets.items():
+        limits = f"{STEPS} steps eagerly, at most {SECONDS:g} s{describe_conditions(SEED)}"
+        say(f"noting the operations of {name} (runs {limits})")
+        noted[name] = record(target, python, environ)
+    return compute_noted(noted, python, settings, gpus=gpus, say=say, environ=environ)
+
+
+def compute_noted(
+    noted: Mapping[str, Mapping[str, Any]],
+    python: Path | None,
+    settings: Settings,
+    *,
+    gpus: bool,
+    say: Say,
+    environ: Mapping[str, str] | None = None,
+) -> dict[str, object]:
+    """Return the section `program` for programs of which the inventories are known, by their names.
+
+    Raises:
+        FactError: TensorFlow or NumPy cannot be imported.
+    """
     operations: Operations = {}
     answers: dict[str, dict[str, Any]] = {}
-    for name, target in targets.items():
-        say(f"noting the operations of {name} (runs {STEPS} steps eagerly, at most {SECONDS:g} s)")
-        answer = record(target, python, environ)
+    for name, inventory in noted.items():
+        answer = select_noted(inventory)
         answer["names"] = [_add_operation(operations, each) for each in answer.pop("operations")]
         answers[name] = answer
     say(f"computing {len(operations)} operations, each alone (at most {SECONDS:g} s)")
@@ -144,28 +166,27 @@ def recompute_program(
 def record(
     target: Target, python: Path | None, environ: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Run a program and return what `guest/operations/record_program.py` writes about its
-    operations.
+    """Run a program and return what is noted of its operations (envlock/guest/operations/inventory.py).
 
     Raises:
         UsageError: it cannot be run in this way.
         FactError: it fails.
     """
     with open_draft_folder(None) as folder:
-        request = {"folder": str(folder), **target.to_json(), "steps": STEPS, "seconds": SECONDS}
-        words = launch.build_module_arguments("operations.record_program", request)
-        ended = launch.ask_python(words, python, timeout=2 * SECONDS + TIMEOUT, environ=environ)
-        try:
-            answer: dict[str, Any] = json.loads((folder / "operations.json").read_bytes())
-        except (OSError, ValueError):
-            answer = {"failed": f"it {ended.ending}: {ended.last_words}"}
-    if "unusable" in answer:
-        raise target.unusable(answer["unusable"], "repeat")
-    if "failed" in answer:
-        raise FactError(
-            f"{target} failed: {clean(answer['failed'])[:300]}",
-            hint=f"try `envlock repeat {target}`",
-        )
+        asked = {
+            "observer": "operations",
+            "folder": str(folder),
+            "seed": SEED,
+            "steps": STEPS,
+            "seconds": SECONDS,
+        }
+        (inventory,) = run_all(target, asked, Host(python, environ), 2 * SECONDS + TIMEOUT)
+    return inventory
+
+
+def select_noted(inventory: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inventory of a program, in which what a lockfile cannot represent counts as left out."""
+    answer = {**inventory, "left_out": {**inventory["left_out"]}}
     kept = []
     for operation in answer["operations"]:
         if is_noted(operation):
@@ -193,9 +214,7 @@ def replay(
         FactError: TensorFlow or NumPy cannot be imported.
     """
     found = Results()
-    device = "cpu"
-    if gpus:
-        device = "gpu"
+    device = "gpu" if gpus else "cpu"
     with open_draft_folder(None) as folder:
         file = folder / "operations.json"
         file.write_text(json.dumps(operations), encoding="utf-8")

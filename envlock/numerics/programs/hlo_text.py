@@ -84,9 +84,7 @@ def _number_name(name: str, numbers: dict[str, int]) -> str:
 def _make_instruction(line: str, raw: str) -> Instruction:
     place = _LINES.search(raw)
     operation = _OPERATION.search(raw)
-    name = None
-    if operation is not None:
-        name = operation[1]
+    name = operation[1] if operation is not None else None
     if place is None:
         return Instruction(line, name)
     return Instruction(line, name, place[1], int(place[2]))

@@ -1,6 +1,6 @@
 """The parts of a program, each with the digest of what really runs. Pure: from the record of the guest program.
 
-The guest is envlock/guest/programs/record_functions.py.
+The guest is envlock/guest/programs/run_functions.py.
 """
 
 from __future__ import annotations

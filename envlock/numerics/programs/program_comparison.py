@@ -1,4 +1,4 @@
-"""Compares what a program runs with its fingerprint in a lockfile. Pure."""
+"""The fingerprints of programs in a lockfile: which there are, and what runs compared with them. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from envlock.lock.fingerprints import ProgramPart
+from envlock.lock.models import Lockfile
 from envlock.numerics.programs.parts import Observed
 from envlock.runtime.report import ERROR, UNKNOWN, Finding, clean, count
 
-SOURCE = "docs/program.md"
+SOURCE = "docs/concepts/evidence.md"
 RULE = "program"
 """The rule of a finding that something else runs."""
 SWITCHES = "program-switches"
@@ -109,10 +110,10 @@ def compare_switches(locked: Mapping[str, str], live: Mapping[str, str]) -> Iter
                 SWITCHES,
                 ERROR,
                 f"program.switches.{switch}",
-                f"{clean(switch)}: {shown}",
-                "TensorFlow rewrites graphs by it before they run, or XLA makes machine code by it",
-                AGAIN,
-                SOURCE,
+                message=f"{clean(switch)}: {shown}",
+                why="TensorFlow rewrites graphs by it before they run, or XLA makes machine code by it",
+                fix=AGAIN,
+                source=SOURCE,
                 expected=old,
                 actual=new,
             )
@@ -121,7 +122,15 @@ def compare_switches(locked: Mapping[str, str], live: Mapping[str, str]) -> Iter
 def report_difference(path: str, message: str, old: str | None, new: str | None) -> Finding:
     """Return the finding that a part differs."""
     return Finding(
-        RULE, ERROR, path, message, WHY, f"{SEARCH}\n{AGAIN}", SOURCE, expected=old, actual=new
+        RULE,
+        ERROR,
+        path,
+        message=message,
+        why=WHY,
+        fix=f"{SEARCH}\n{AGAIN}",
+        source=SOURCE,
+        expected=old,
+        actual=new,
     )
 
 
@@ -131,8 +140,20 @@ def report_unknown(path: str, message: str, fix: str) -> Finding:
         INCOMPARABLE,
         UNKNOWN,
         path,
-        message,
-        "what was not compared is not known to be the same",
-        fix,
-        SOURCE,
+        message=message,
+        why="what was not compared is not known to be the same",
+        fix=fix,
+        source=SOURCE,
     )
+
+
+def describe_programs(lock: Lockfile) -> list[str]:
+    """Return a line for each program that a lockfile has."""
+    if lock.program is None:
+        return []
+    lines = []
+    for name, target in lock.program.targets.items():
+        number = sum(part.operations for part in target.parts.values())
+        parts = ", ".join(f"{part} ({found.kind})" for part, found in target.parts.items())
+        lines.append(f"program of {name}: {count(number, 'operation')} in {parts}")
+    return lines

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from envlock.guest import launch
 from envlock.guest.target import Target
 from envlock.lock.temporary import open_draft_folder
+from envlock.numerics.conditions import SEED
 from envlock.numerics.programs.parts import XLA, Observed, read_observed
+from envlock.numerics.session import Host, run_all
 from envlock.runtime.collectors.environment_variables import make_recordable
-from envlock.runtime.errors import FactError
-from envlock.runtime.report import clean
 from envlock.runtime.tables import table
 
 STEPS = 2  # the first step creates variables and is often another graph than the others
@@ -49,30 +48,49 @@ def observe_program(
         FactError: it fails, or TensorFlow does not show its operations.
     """
     with open_draft_folder(None) as folder:
-        dumps = folder / "hlo"
-        variables = dict(os.environ)
-        if environ is not None:
-            variables = dict(environ)
-        own = variables.get(FLAGS, "")
-        # The last of two equal flags counts.
-        flags = [own, f"--xla_dump_to={dumps}", "--xla_dump_hlo_as_text"]
-        variables[FLAGS] = " ".join(filter(None, flags))
-        variables[MODE] = "off"
-        request = {"folder": str(folder), **target.to_json(), "steps": STEPS, "seconds": SECONDS}
-        words = launch.build_module_arguments("programs.record_functions", request)
-        ended = launch.ask_python(words, python, timeout=LIMIT, environ=variables)
-        try:
-            answer: dict[str, object] = json.loads((folder / "program.json").read_bytes())
-        except (OSError, ValueError):
-            answer = {"failed": f"it {ended.ending}: {ended.last_words}"}
-        if "unusable" in answer:
-            raise target.unusable(str(answer["unusable"]), "repeat")
-        if "failed" in answer:
-            raise FactError(
-                f"{target} failed: {clean(str(answer['failed']))[:300]}",
-                hint=f"try `envlock repeat {target}`",
-            )
-        return add_flags(read_observed(answer, _read_modules(dumps)), own)
+        return observe_runs(target, python, folder, environ=environ)[0]
+
+
+def observe_runs(
+    target: Target,
+    python: Path | None,
+    folder: Path,
+    *,
+    environ: Mapping[str, str] | None = None,
+    eagerly: Mapping[str, object] | None = None,
+    timeout: float = LIMIT,
+) -> tuple[Observed, dict[str, Any]]:
+    """Return what ran of a program, and what a second run showed, `eagerly`, if one is asked for.
+
+    Args:
+        target, python, environ: as for `observe_program`.
+        folder: an empty one, for the log, XLA's modules and a trace.
+        eagerly: what is other in the second run, in the same process: see envlock/guest/tracing/run_traces.py.
+        timeout: the most seconds that a run may take.
+
+    Raises:
+        UsageError: it cannot be run so, or there is no such interpreter.
+        FactError: it fails, or TensorFlow does not show its operations.
+    """
+    dumps = folder / "hlo"
+    variables = dict(os.environ if environ is None else environ)
+    own = variables.get(FLAGS, "")
+    # The last of two equal flags counts.
+    flags = [own, f"--xla_dump_to={dumps}", "--xla_dump_hlo_as_text"]
+    variables[FLAGS] = " ".join(filter(None, flags))
+    variables[MODE] = "off"
+    asked = {
+        "observer": "graphs" if eagerly is None else "both",
+        "folder": str(folder),
+        "seed": SEED,
+        "steps": STEPS,
+        "seconds": SECONDS,
+        "eagerly": eagerly,
+    }
+    ways = ("",) if eagerly is None else ("", " in eager mode")
+    seen, *more = run_all(target, asked, Host(python, variables), timeout, ways)
+    found = add_flags(read_observed(seen, _read_modules(dumps)), own)
+    return found, {} if eagerly is None else more[0]
 
 
 def add_flags(observed: Observed, flags: str) -> Observed:

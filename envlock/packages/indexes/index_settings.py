@@ -261,9 +261,7 @@ def _not_toml(file: ConfigFile) -> UsageError:
 
 def _words(value: object) -> list[str]:
     """Return the strings in a setting that is a string or a list of strings."""
-    values = [value]
-    if isinstance(value, list):
-        values = value
+    values = value if isinstance(value, list) else [value]
     return [word for word in values if isinstance(word, str) and word]
 
 
@@ -323,9 +321,7 @@ def _merge_mentions(found: Iterable[Index]) -> tuple[Index, ...]:
     for index in found:
         key = (index.url.rstrip("/"), index.kind)
         first = merged.setdefault(key, index)
-        login = first
-        if first.user is None:
-            login = index
+        login = index if first.user is None else first
         merged[key] = replace(
             first, name=first.name or index.name, user=login.user, password=login.password
         )

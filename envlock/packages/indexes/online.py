@@ -32,18 +32,22 @@ NOWHERE = (
 
 
 class Whole(NamedTuple):
-    """A wheel that was read completely: hash, size in bytes, and the RECORD in these bytes."""
+    """A wheel that was read completely: hash, size in bytes, the RECORD in these bytes, and the file
+    that has them.
+    """
 
     sha256: str
     size: int
     record: str
+    path: Path | None = None
 
 
 class Glance(NamedTuple):
-    """A wheel that was read in part: its RECORD, and its size in bytes."""
+    """A wheel that was read in part: its RECORD, its size in bytes, and the names of its files."""
 
     record: str
     size: int
+    names: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,12 +73,12 @@ class Online:
         wheel = read_remote_record(self.client, file)
         if wheel is None:
             return None
-        return Glance(_decode(wheel.record, file), wheel.size)
+        return Glance(_decode(wheel.record, file), wheel.size, wheel.names)
 
     def fetch(self, file: IndexFile) -> Whole:
         """Read a whole wheel into the cache, unless it is there already, and hash it."""
         path, cached = self._fetch_into_cache(file)
-        return Whole(cached.sha256, cached.size, _decode(read_wheel_record(path), file))
+        return Whole(cached.sha256, cached.size, _decode(read_wheel_record(path), file), path)
 
     def archive(self, file: IndexFile) -> Path:
         """Read a source archive into the cache, unless it is there already, and return its path."""
@@ -83,17 +87,15 @@ class Online:
     def _fetch_into_cache(self, file: IndexFile) -> tuple[Path, CachedFile | Downloaded]:
         if file.sha256 is None:
             return self._fetch_unhashed(file)
-        target = wheel_cache.get_wheel_path(self.cache, file.sha256, file.name)
+        target = wheel_cache.prepare(self.cache, file.sha256) / file.name
         cached = wheel_cache.find_intact(target, file.sha256, file.size)
         if cached is not None:
             return target, cached
-        wheel_cache.prepare(target)
         return target, download(self.client, file.url, target, sha256=file.sha256, size=file.size)
 
     def _fetch_unhashed(self, file: IndexFile) -> tuple[Path, Downloaded]:
         """Download a file whose hash the index does not give, and move it to its place by hash."""
-        wheels = self.cache / "wheels"
-        wheel_cache.prepare(wheels / "any")
+        wheels = wheel_cache.prepare(self.cache)
         with open_draft_folder(wheels) as folder:
             draft = folder / file.name
             downloaded = download(self.client, file.url, draft, sha256=None, size=file.size)
@@ -166,9 +168,7 @@ def _try_download(
 
 def _find_urls(online: Online, package: Proven, by_address: bool) -> Iterator[str]:
     wheel = package.wheel
-    first = None
-    if by_address:
-        first = wheel.url
+    first = wheel.url if by_address else None
     if first is not None:
         yield first
     for file in online.files(package.name):

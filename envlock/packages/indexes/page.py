@@ -92,9 +92,7 @@ def list_index_files(client: Client, index: Index, project: str) -> list[IndexFi
     name = canonicalize_name(project)
     if index.url.startswith("file:"):
         return _list_local(index, name)
-    url = index.url
-    if index.kind == "simple":
-        url = f"{index.url.rstrip('/')}/{quote(name)}/"
+    url = f"{index.url.rstrip('/')}/{quote(name)}/" if index.kind == "simple" else index.url
     answer = client.get(url, headers={"Accept": ACCEPT}, limit=PAGE_LIMIT)
     if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         return []

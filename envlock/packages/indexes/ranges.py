@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
-import struct
 import zipfile
-import zlib
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from envlock.packages.indexes.page import IndexFile, get_local_path
+from envlock.runtime.archives import DamagedArchiveError, open_zip
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 from envlock.web.client import Answer, Client, make_refusal
@@ -24,11 +25,6 @@ BUDGET = 64 * 1024 * 1024
 """Bytes that reading one RECORD may fetch; that of TensorFlow takes three million."""
 RECORD_LIMIT = 64 * 1024 * 1024
 """Bytes of an uncompressed RECORD."""
-CONTENTS = 8 * 1024 * 1024
-"""Bytes of a zip file's table of contents.
-
-`zipfile` creates an object for each of its entries; that of TensorFlow has 1.8 MB.
-"""
 FAULTY = "use another index: this server is faulty"
 RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 Fetch = Callable[[int, int], bytes]
@@ -186,10 +182,11 @@ def open_remote_file(client: Client, url: str) -> BlockFile:
 
 
 class PartialWheel(NamedTuple):
-    """A wheel that was read in part: its RECORD, and its size in bytes."""
+    """A wheel that was read in part: its RECORD, its size in bytes, and the names of its files."""
 
     record: bytes
     size: int
+    names: frozenset[str]
 
 
 def read_remote_record(client: Client, file: IndexFile) -> PartialWheel | None:
@@ -199,21 +196,25 @@ def read_remote_record(client: Client, file: IndexFile) -> PartialWheel | None:
 
     Raises:
         BadWheel: the file is not a valid wheel.
+        OutsideError: its size is not the one that the index says.
         WebError: the server cannot be reached, refuses, or sends a part that was not requested.
     """
     if file.url.startswith("file:"):
         path = get_local_path(file.url)
-        return PartialWheel(read_wheel_record(path), path.stat().st_size)
+        record, names = _open_local(path)
+        return PartialWheel(record, path.stat().st_size, names)
     try:
         remote = open_remote_file(client, file.url)
     except NoRanges:
         return None
     if file.size is not None and file.size != remote.size:
-        raise BadWheel(
+        # Not a damaged wheel: the answers of the index contradict each other.
+        raise OutsideError(
             f"{file.name} has {remote.size} bytes, but its index says {file.size}",
             hint="use another index",
         )
-    return PartialWheel(_read_record(remote), remote.size)
+    record, names = _read_record(remote)
+    return PartialWheel(record, remote.size, names)
 
 
 def read_wheel_record(wheel: Path | BinaryIO) -> bytes:
@@ -222,6 +223,33 @@ def read_wheel_record(wheel: Path | BinaryIO) -> bytes:
     Raises:
         BadWheel: it is not a valid wheel, or cannot be read.
     """
+    return _open_local(wheel)[0]
+
+
+def hash_files(wheel: Path) -> dict[str, str]:
+    """Return the hash of every file in a wheel on this machine, in the form of a RECORD, by name.
+
+    Raises:
+        BadWheel: it is not a valid wheel, or cannot be read.
+    """
+    _open_local(wheel)  # refuses an archive that readers could read in different ways
+    try:
+        with open_zip(str(wheel)) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            return {entry.filename: _hash_entry(archive, entry) for entry in entries}
+    except (DamagedArchiveError, OSError) as error:
+        raise BadWheel(f"cannot read the wheel {wheel}: {error}") from None
+
+
+def _hash_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
+    digest = hashlib.sha256()
+    with archive.open(entry) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return f"sha256={urlsafe_b64encode(digest.digest()).decode().rstrip('=')}"
+
+
+def _open_local(wheel: Path | BinaryIO) -> tuple[bytes, frozenset[str]]:
     try:
         if isinstance(wheel, Path):
             with wheel.open("rb") as stream:
@@ -231,7 +259,7 @@ def read_wheel_record(wheel: Path | BinaryIO) -> bytes:
         raise BadWheel(f"cannot read the wheel {wheel}: {error.strerror}") from None
 
 
-def _read_stream(stream: BinaryIO, name: str) -> bytes:
+def _read_stream(stream: BinaryIO, name: str) -> tuple[bytes, frozenset[str]]:
     size = stream.seek(0, io.SEEK_END)
 
     def fetch(start: int, end: int) -> bytes:
@@ -241,29 +269,21 @@ def _read_stream(stream: BinaryIO, name: str) -> bytes:
     return _read_record(BlockFile(fetch, size, clean(name)))
 
 
-def _read_record(file: BlockFile) -> bytes:
+def _read_record(file: BlockFile) -> tuple[bytes, frozenset[str]]:
+    """Return the RECORD of a wheel, and the names of its files."""
     try:
-        with zipfile.ZipFile(_LimitedReader(file, BLOCK)) as archive:
-            entry = _find_record(file, archive.infolist())
+        with open_zip(file) as archive:
+            entries = archive.infolist()
+            entry = _find_record(file, entries)
             with archive.open(entry) as stream:
                 data = stream.read(RECORD_LIMIT + 1)
-    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError) as error:
-        raise _unsound(file, f"it is not a valid zip file ({str(error) or 'truncated'})") from None
-    except (OSError, ValueError, RuntimeError, NotImplementedError, OverflowError, IndexError):
+    except DamagedArchiveError as error:
+        raise _unsound(file, f"it is not a valid zip file ({error})") from None
+    except OSError:
         raise _unsound(file, "it is not a valid zip file") from None
     if len(data) != entry.file_size:
         raise _unsound(file, "the length of its RECORD contradicts its table of contents")
-    return data
-
-
-class _LimitedReader(io.BufferedReader):
-    """A file whose table of contents is limited in size, so that it cannot fill the memory."""
-
-    # `zipfile` reads the table of contents in one call, whatever size the file gives for it.
-    def read(self, size: int | None = -1) -> bytes:
-        if size is not None and size > CONTENTS:
-            raise zipfile.BadZipFile(f"its table of contents is larger than {CONTENTS} bytes")
-        return super().read(size)
+    return data, frozenset(each.filename for each in entries if not each.is_dir())
 
 
 def _unsound(file: BlockFile, why: str) -> BadWheel:

@@ -13,8 +13,10 @@ from envlock.runtime.collectors import (
     cpu,
     cuda_build,
     environment_variables,
+    frameworks,
     gpu,
     keras_settings,
+    named_files,
     numpy,
     packages,
     python,
@@ -39,28 +41,44 @@ COLLECTORS: Dict[str, Collector] = {
     "cuda": cuda_build.collect,
     "gpu": gpu.collect,
     "keras": keras_settings.collect,
+    "jax": frameworks.collect_jax,
+    "torch": frameworks.collect_torch,
     "numpy": numpy.collect,
     "cpu": cpu.collect,
     "system": system.collect,
     "environ": environment_variables.collect,
+    "named": named_files.collect,
 }
 
 
 class Snapshot:
     """What the collectors found: `facts`, and by dotted path what was `unavailable`.
 
-    `tooling` has the packages that only envlock requires, if they were searched for
-    (envlock/runtime/tooling.py).
+    `tooling` has the packages that only envlock requires, and `required` those that what computes
+    requires, if they were searched for (envlock/runtime/tooling.py).
     """
 
-    __slots__ = ("facts", "tooling", "unavailable")
+    __slots__ = ("facts", "required", "tooling", "unavailable")
 
     def __init__(
-        self, facts: Tree, unavailable: Dict[str, Dict[str, str]], tooling: Sequence[str] = ()
+        self,
+        facts: Tree,
+        unavailable: Dict[str, Dict[str, str]],
+        tooling: Sequence[str] = (),
+        required: Sequence[str] = (),
     ) -> None:
         self.facts = facts
         self.unavailable = unavailable
         self.tooling = tooling
+        self.required = required
+
+    def with_facts(
+        self, facts: Tree, unavailable: Optional[Dict[str, Dict[str, str]]] = None
+    ) -> Snapshot:
+        """Return this snapshot with other facts; what was unavailable stays when not given."""
+        if unavailable is None:
+            unavailable = self.unavailable
+        return Snapshot(facts, unavailable, self.tooling, self.required)
 
 
 def take_snapshot(

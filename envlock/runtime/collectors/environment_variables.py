@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from envlock.runtime.distributions import find_distributions
 from envlock.runtime.facts import TEXT_LIMIT, Unavailable
 from envlock.runtime.own_variables import get_additions, settled
 from envlock.runtime.startup import hash_bytes
@@ -35,13 +36,34 @@ def collect(host: Host) -> Tree:
     is_tensorflow_imported = host.has_imported("tensorflow")
     set_by_envlock = get_additions(host.environ)
     facts: Tree = {}
-    for row in table("environ"):
+    installed = find_distributions(host)
+    rows = [row for row in table("environ") if _is_read(row, installed)]
+    in_c = host.list_c_variables(row["name"] for row in rows)
+    for row in rows:
         name = row["name"]
         if name in set_by_envlock:
             facts[name] = None
+        elif in_c is not None and _differs_in_c(row, in_c[name], host):
+            facts[name] = Unavailable(
+                "C code finds another value than `os.environ` has: something in this process has called setenv; "
+                "set the variable before the process starts",
+                "changed-in-c",
+            )
         else:
             facts[name] = _collect_variable(row, host, at_start, is_tensorflow_imported)
     return facts
+
+
+def _is_read(row: Tree, installed: Mapping[str, object]) -> bool:
+    """Return whether TensorFlow, or a package that is installed, can read a variable."""
+    return "packages" not in row or any(name in installed for name in row["packages"])
+
+
+def _differs_in_c(row: Tree, in_c: Optional[str], host: Host) -> bool:
+    """Return whether what is read at any time is read with another value by C code."""
+    if row["read_at"] == "process-start":
+        return False
+    return make_recordable(in_c, row) != make_recordable(host.environ.get(row["name"]), row)
 
 
 def _collect_variable(
@@ -104,10 +126,12 @@ def make_recordable(value: Optional[str], row: Tree) -> Optional[str]:
     """
     if value is None or value in row.get("as_unset", ()):
         return None
+    if row["records"] == "integer" and value.isascii() and _is_number(value):
+        return str(int(value))  # 00 is 0
     kind, words = row["records"], row.get("words", ())
     if kind == "flags":
         flags = value.split()
-        recorded = " ".join([_make_flag_recordable(flag, words) for flag in flags])
+        recorded = " ".join([make_flag_recordable(flag, words) for flag in flags])
         if len(recorded) > TEXT_LIMIT:
             return hash_value(" ".join(flags))
         return recorded
@@ -132,7 +156,7 @@ def _find_uuid_kind(value: str) -> Optional[str]:
     return None
 
 
-def _make_flag_recordable(flag: str, words: Sequence[str]) -> str:
+def make_flag_recordable(flag: str, words: Sequence[str]) -> str:
     """Return a flag as it may be recorded in a lockfile: the name of an unknown flag may itself be
     a secret.
     """

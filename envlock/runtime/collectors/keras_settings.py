@@ -35,14 +35,12 @@ WORDS = {
 }
 """Every word that Keras accepts; any other text is an error for Keras, and may be a secret."""
 
-FACTS = {"jax": "jax", "numpy": "jax", "torch": "torch"}
-"""The back ends beside TensorFlow whose facts a lock holds where Keras computes with them, and where."""
-
 DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return the Keras versions and the effective configuration; None without Keras."""
+    host.cache["keras"] = None
     hidden = find_shadow(host, "keras") or find_shadows(host).get("keras")
     if hidden is not None:
         return hidden
@@ -52,31 +50,20 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
             versions[name] = distribution.version or NO_VERSION
     if not versions:
         return None
-    config = _collect_config(host)
-    facts: Tree = {
+    config = host.cache["keras"] = _collect_config(host)
+    return {
         "version": versions.get("keras", versions.get("keras-nightly")),
         "legacy_version": versions.get("tf-keras", versions.get("tf-keras-nightly")),
         "config": config,
     }
-    backend = _get_backend(config)
-    if backend in FACTS:
-        # Not at the top: few environments have another back end.
-        from envlock.runtime.collectors.keras_backends import collect_backend
-
-        facts[FACTS[backend]] = collect_backend(host, backend)
-    return facts
 
 
 def find_keras_backend(host: Host) -> Optional[str]:
     """Return the back end of Keras; None without Keras, or if its settings cannot be read."""
-    facts = collect(host)
-    if facts is None or isinstance(facts, Unavailable):
-        return None
-    return _get_backend(facts["config"])
-
-
-def _get_backend(config: Union[Tree, Unavailable]) -> Optional[str]:
-    if isinstance(config, Unavailable):
+    if "keras" not in host.cache:
+        collect(host)
+    config = host.cache["keras"]
+    if config is None or isinstance(config, Unavailable):
         return None
     backend = config["backend"]
     return backend if isinstance(backend, str) else None

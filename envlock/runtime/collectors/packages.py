@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from envlock.runtime import strict_json
-from envlock.runtime.distributions import NO_VERSION, find_distributions
+from envlock.runtime.distributions import NO_VERSION, find_distributions, has_unread_zip
+from envlock.runtime.editable_installs import ORIGIN, find_project_folder, is_development_install
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 from envlock.runtime.shadows import find_shadowed_distributions
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     """Parsed tags by the text of a WHEEL file, because many of these files are equal."""
 
 
-ORIGIN = "direct_url.json"
 VCS = ("git", "hg", "bzr", "svn")
 """Every version control system that the specification of direct URLs registers."""
 
@@ -31,8 +32,14 @@ VCS = ("git", "hg", "bzr", "svn")
 def collect(host: Host) -> Tree:
     """Return the facts of every distribution, by normalised name.
 
-    They are its version, wheel tags, installer and origin.
+    They are its version, wheel tags, installer and origin, and the digest of its source if it came
+    from a folder or file of this machine.
+
+    Raises:
+        OSError: a zip file on the import path has more than can be looked at.
     """
+    if has_unread_zip(host):
+        raise OSError(errno.EFBIG, "a zip file on the import path has too many files to look at")
     tags: Tags = {}
     hidden = find_shadowed_distributions(host)
     facts: Tree = {}
@@ -40,11 +47,11 @@ def collect(host: Host) -> Tree:
         if name in hidden:
             facts[name] = hidden[name]
         else:
-            facts[name] = _collect_package(distribution, tags)
+            facts[name] = _collect_package(distribution, tags, host)
     return facts
 
 
-def _collect_package(distribution: Distribution, tags: Tags) -> Tree:
+def _collect_package(distribution: Distribution, tags: Tags, host: Host) -> Tree:
     version: Union[str, Unavailable] = distribution.version or NO_VERSION
     if distribution.rivals:
         rivals = [rival or "(none)" for rival in (distribution.version, *distribution.rivals)]
@@ -56,13 +63,80 @@ def _collect_package(distribution: Distribution, tags: Tags) -> Tree:
     if wheel not in tags:
         tags[wheel] = _parse_wheel_tags(wheel)
     origin: Union[Tree, Unavailable, None] = None
+    project = ""
     if distribution.has(ORIGIN):
-        origin = _parse_origin(distribution.read(ORIGIN))
-    return {  # in the order of a lockfile
+        text = distribution.read(ORIGIN)
+        origin = _parse_origin(text)
+        project = _find_editable_folder(text, origin)
+    elif is_development_install(distribution):
+        project = find_project_folder(distribution)
+        origin = _describe_development_install(project)
+    facts: Tree = {  # in the order of a lockfile
         "installer": _parse_installer(distribution.read("INSTALLER")),
         "origin": origin,
-        "version": version,
-        "wheel_tags": tags[wheel],
+    }
+    if distribution.is_zipped:
+        facts["source"] = _digest_zip(distribution, host)
+    elif isinstance(origin, dict) and distribution.name != host.own_package:
+        source = _digest_source(distribution, facts, project, host)
+        if source is not None:
+            facts["source"] = source
+    facts["version"] = version
+    facts["wheel_tags"] = tags[wheel]
+    return facts
+
+
+def _digest_source(
+    distribution: Distribution, facts: Tree, project: str, host: Host
+) -> Union[str, Unavailable, None]:
+    """Return the digest of what was installed from a folder or file of this machine; None for what
+    came from elsewhere, or where a commit or a hash says what it is.
+    """
+    origin: Tree = facts["origin"]
+    is_local = (origin["url"] or "").startswith("file:")
+    is_identified = origin["vcs"] is not None or origin["sha256"] is not None
+    # Packages of conda name the folder that they were built in, on another machine.
+    if not project and (not is_local or is_identified or facts["installer"] == "conda"):
+        return None
+    # Not at the top: most environments have only packages of an index.
+    from envlock.runtime.source_files import digest_installed, digest_source
+
+    if project:
+        return digest_source(distribution, project, host.environ)
+    return digest_installed(distribution)
+
+
+def _digest_zip(distribution: Distribution, host: Host) -> Union[str, Unavailable]:
+    """Return the digest of the zip file that a distribution is imported from: no installer has
+    unpacked it, and Python checks nothing in it.
+    """
+    digests: Dict[str, Union[str, Unavailable]] = host.cache.setdefault("zips", {})
+    if distribution.folder not in digests:
+        # Not at the top: hardly any import path has a zip file.
+        from envlock.runtime.source_files import digest_source
+
+        digests[distribution.folder] = digest_source(
+            distribution, distribution.folder, host.environ
+        )
+    return digests[distribution.folder]
+
+
+def _find_editable_folder(text: Optional[str], origin: Union[Tree, Unavailable, None]) -> str:
+    """Return the folder of the project of an editable install; empty for any other package."""
+    if not isinstance(origin, dict) or not origin["editable"] or not text:
+        return ""
+    url: str = strict_json.parse(text.encode("utf-8", "surrogateescape"))["url"]
+    return _parse_local_path(url) if url[:5].lower() == "file:" else ""
+
+
+def _describe_development_install(project: str) -> Tree:
+    """Return the origin of a package that is imported from its project, without a `direct_url.json`."""
+    return {
+        "url": "file:",
+        "editable": True,
+        "vcs": None,
+        "commit": find_checkout_commit(project),
+        "sha256": None,
     }
 
 
@@ -152,9 +226,18 @@ def strip_url_secrets(url: str) -> Optional[str]:
     """Return a URL without user, password, query and fragment, or None if these cannot be
     separated.
 
+    The user `git` of an ssh address is kept: it names no person, and without it ssh logs in as the
+    local user. Git's short form, `git@host:path`, becomes a URL. Source:
+    https://packaging.python.org/en/latest/specifications/direct-url-data-structure/ (security)
+
     Of a local URL only `file:` and the name of a wheel remain: a path on this machine contains the
     name of its user, and differs in every checkout.
     """
+    if url.startswith("git@"):
+        host, colon, path = url[len("git@") :].partition(":")
+        if not colon or not _is_plain(host, ".-") or not _is_plain(path, "._~/+-"):
+            return None
+        url = f"ssh://git@{host}/{path.lstrip('/')}"
     scheme, separator, rest = url.partition("://")
     scheme = scheme.lower()
     is_scheme = scheme.replace("+", "").replace("-", "").isalnum()
@@ -168,14 +251,22 @@ def strip_url_secrets(url: str) -> Optional[str]:
             return "file:" + name
         return "file:"
     authority, slash, path = location.partition("/")
-    host = authority.rpartition("@")[2]
+    credentials, _, host = authority.rpartition("@")
     port = host.rpartition("]")[2].partition(":")[2]
     # An `@` after the host may end a password that contains a slash or the like; a `%` before the
     # path, or a port that is not a number, may be the rest of a password.
     after_authority = rest[len(authority) :].replace("%40", "@")
-    if "%" in authority or "@" in after_authority or port.strip("0123456789"):
+    if "%" in host or "@" in after_authority or port.strip("0123456789"):
         return None
-    return f"{scheme}://{host}{slash}{path}"
+    user = ""
+    if scheme.rpartition("+")[2] == "ssh" and credentials.partition(":")[0] == "git":
+        user = "git@"
+    return f"{scheme}://{user}{host}{slash}{path}"
+
+
+def _is_plain(text: str, signs: str) -> bool:
+    """Return whether a text has only letters, digits and these signs, and is not empty."""
+    return bool(text) and text.isascii() and text.translate({ord(s): "x" for s in signs}).isalnum()
 
 
 def find_checkout_commit(folder: str) -> Optional[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from envlock.runtime.build_info import parse_build_info
 from envlock.runtime.distributions import (
@@ -13,7 +14,7 @@ from envlock.runtime.distributions import (
     is_version,
 )
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import read_text
+from envlock.runtime.host import note, read_text
 from envlock.runtime.shadows import find_shadows
 
 TYPE_CHECKING = False
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
     from envlock.runtime.distributions import Distribution
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
+
+PLUGINS = "tensorflow-plugins"
+_VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
+SCHEMES = (
+    f"lib/{_VERSION}/site-packages",
+    "lib/python",
+    "lib/python3/dist-packages",
+    f"local/lib/{_VERSION}/dist-packages",
+)
+"""Folders below a prefix, as the schemes of sysconfig (and Debian's) name them."""
 
 DISTRIBUTIONS = (
     "tensorflow",
@@ -73,7 +84,36 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
             os.path.join(folder, "include/third_party/gpus/cudnn/include/cudnn_version.h"),
             ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"),
         ),
+        "plugins": _find_plugins(host),
     }
+
+
+def _find_plugins(host: Host) -> Union[List[str], Unavailable]:
+    """Return the libraries that `import tensorflow` opens in `tensorflow-plugins`, by their content.
+
+    It looks in each site-packages on the import path, and in each that sysconfig can name, of which the
+    user's own may be on no path (tensorflow/__init__.py).
+    """
+    folders = [entry for entry in host.path if "site-packages" in entry]
+    for base in (sys.prefix, host.environ.get("PYTHONUSERBASE") or _join_home(host, ".local")):
+        folders += [os.path.join(base, scheme) for scheme in SCHEMES]
+    found: List[str] = []
+    for folder in dict.fromkeys(folders):
+        place = os.path.join(folder, PLUGINS)
+        note(place)
+        if os.access(place, os.F_OK):
+            # Not at the top: hardly any environment has plug-ins.
+            from envlock.runtime.named_content import identify_libraries
+
+            try:
+                found += identify_libraries(place)
+            except OSError as error:
+                return Unavailable(f"a plug-in cannot be read: {error.strerror}", "unreadable")
+    return sorted(set(found))
+
+
+def _join_home(host: Host, name: str) -> str:
+    return os.path.join(host.environ.get("HOME") or "/", name)
 
 
 def _find_version(folder: str, owners: List[Distribution]) -> Union[str, Unavailable]:

@@ -98,14 +98,16 @@ class CudaFacts:
             if len(numbers) > 1:
                 return ".".join(numbers)
             return _NO_VERSION
-        if len(numbers) >= 3 and parts > 1:
+        if len(numbers) >= 3 and parts:
             return ".".join(numbers[:parts])
+        # The RECORD of the wheel that owns the file is about this file; a header beside it may be of
+        # another version, for example from an upgrade that was interrupted.
+        if isinstance(wheel_version, str) and parts:
+            return ".".join(wheel_version.split(".")[:parts])
         if header is not None:
             version = self._headers.read_version(list_header_folders(path), header)
             if version is not None:
                 return version
-        elif isinstance(wheel_version, str):
-            return ".".join(wheel_version.split(".")[:parts])
         return _NO_VERSION
 
 

@@ -50,8 +50,9 @@ class Versioning:
 
     Attributes:
         header: the header that defines it; None if no header does.
-        parts: how many parts of the version the library itself reports (`nvrtcVersion` returns
-            12.9, not 12.9.86).
+        parts: how many parts of its wheel's version the library itself reports (`nvrtcVersion`
+            returns 12.9, not 12.9.86); 0 if it reports a number of its own (`cuptiGetVersion`
+            returns 28).
     """
 
     __slots__ = ("header", "parts")
@@ -107,7 +108,7 @@ _CUFFT = Versioning(("cufft.h", _list_macros("CUFFT")))
 _CURAND = Versioning(("curand.h", _list_macros("CURAND")))
 _CUSOLVER = Versioning(("cusolver_common.h", _list_macros("CUSOLVER")))
 _CUSPARSE = Versioning(("cusparse.h", _list_macros("CUSPARSE")))
-_CUPTI = Versioning(("cupti_version.h", ("CUPTI_API_VERSION",)), parts=1)
+_CUPTI = Versioning(("cupti_version.h", ("CUPTI_API_VERSION",)), parts=0)
 NCCL_MACROS = ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")
 _NCCL = Versioning(("nccl.h", NCCL_MACROS), parts=3)
 CUDNN_HEADER = ("cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"))

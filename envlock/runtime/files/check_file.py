@@ -17,6 +17,7 @@ from typing import NamedTuple
 from envlock.runtime.files.claims import Claim
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.read_file import State, can_compute
+from envlock.runtime.report import WARNING
 
 SPECIAL = 0o7000  # setuid, setgid, sticky
 ENOUGH_ALIKE = 20
@@ -216,7 +217,8 @@ def _check_size(claims: list[Claim], sound: list[Claim], state: State) -> Fault 
                 f"has the recorded hash, but its RECORD says {claim.size} bytes "
                 f"instead of {state.size}"
             )
-            return _make_fault("damaged-record", claims, state, what)
+            fault = _make_fault("misrecorded", claims, state, what)
+            return fault._replace(severity=WARNING)
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from envlock.runtime.distributions import normalise
+from envlock.runtime.distributions import is_metadata_name, is_remnant, normalise
 from envlock.runtime.errors import FactError
 from envlock.runtime.files.record_rows import Row, parse_row, parse_rows
 from envlock.runtime.host import read_bytes
@@ -70,13 +70,10 @@ def read_packages(folders: Iterable[str]) -> list[Package]:
             names = sorted(os.listdir(folder))
         except OSError:
             continue
-        packages += [_read_package(folder, name) for name in names if _is_metadata(name)]
+        names = [name for name in names if is_metadata_name(name)]
+        names = [name for name in names if not is_remnant(f"{folder}/{name}")]
+        packages += [_read_package(folder, name) for name in names]
     return packages
-
-
-def _is_metadata(name: str) -> bool:
-    # pip renames a package that it is removing to `~NAME`.
-    return name.endswith((".dist-info", ".egg-info")) and not name.startswith("~")
 
 
 def find_places(prefix: str, folders: Iterable[str]) -> Places:
@@ -178,16 +175,22 @@ def _parse_record(text: str) -> tuple[list[Row], str | None]:
     except FactError:
         pass
     readable = []
-    damaged = 0
+    damaged = []
     for line in text.split("\n"):
         line = line.rstrip("\r")
         if line:
             row = _parse_line(line)
             if row is None:
-                damaged += 1
+                damaged.append(line)
             else:
                 readable.append(row)
-    what = "one line is" if damaged == 1 else f"{damaged} lines are"
+    # Of a path with several commas that are not quoted, pip keeps the beginning, and adds a row for
+    # the file.
+    added = [row.path for row in readable if row.hash is None]
+    damaged = [line for line in damaged if not any(path.startswith(line) for path in added)]
+    if not damaged:
+        return readable, None
+    what = "one line is" if len(damaged) == 1 else f"{len(damaged)} lines are"
     problem = f"its RECORD is damaged: {what} not valid by the packaging specification"
     return readable, problem
 

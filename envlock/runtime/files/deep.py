@@ -50,11 +50,13 @@ def verify_files(lock: Lock) -> tuple[list[Finding], int]:
     """
     installed = _survey_environment()
     own = lock.get("project", {}).get("name")
-    locked = {}
+    locked, corrections, overwritten = {}, {}, {}
     for name, identity in lock.get("identity", {}).get("packages", {}).items():
         if name != own:
             locked[name] = (identity["content"], identity.get("built"))
-    faults, compiled = check(installed, locked)
+            corrections[name] = identity.get("wrong_record", {}).get("files", {})
+            overwritten[name] = identity.get("overwritten", {})
+    faults, compiled = check(installed, locked, corrections=corrections, overwritten=overwritten)
     # This exists only in an image that `envlock build` has made.
     if os.path.exists(os.path.join(HOME, "entrypoint.py")):
         faults = image_baseline.accept(installed, faults, image_baseline.read(AS_BUILT))

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-from envlock.runtime.report import ABSENT, ERROR, FILE_RULE, Finding, clean
+from envlock.runtime.report import ABSENT, ERROR, FILE_RULE, Finding, Severity, clean
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ class Fault(NamedTuple):
     packages: tuple[str, ...] = ()
     expected: dict[str, object] | None = None
     actual: dict[str, object] | None = None
-    severity: str = ERROR
+    severity: Severity = ERROR
     why: str | None = None
 
 
@@ -83,10 +83,10 @@ def _convert_fault(fault: Fault, path: str) -> Finding:
         FILE_RULE + fault.kind,
         fault.severity,
         path,
-        f"{clean(path)}: {fault.what}",
-        fault.why or row["why"],
-        row["fix"],
-        row["source"],
+        message=f"{clean(path)}: {fault.what}",
+        why=fault.why or row["why"],
+        fix=row["fix"],
+        source=row["source"],
         expected=expected or ABSENT,
         actual={"what": fault.what, **(fault.actual or {})},
         weight=min(100, row["weight"] + _get_path_weight(path)),

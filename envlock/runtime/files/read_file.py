@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import sys
 import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
+
+from envlock.runtime.files.hashers import create_hasher
 
 BUFFER = 1 << 20
 """Bytes for each thread: with a smaller buffer, threads wait for each other on busy processors."""
@@ -150,14 +151,6 @@ def _read(fd: int, request: FileRequest) -> State:
     for name, hasher in hashers.items():
         hashes[name] = urlsafe_b64encode(hasher.digest()).decode("ascii").rstrip("=")
     return State(request.path, status.st_size, stat.S_IMODE(status.st_mode), head, hashes, None)
-
-
-def create_hasher(name: str) -> hashlib._Hash:
-    """Return a hasher of this name, which is not used for security."""
-    # A system in FIPS mode refuses MD5 and the like without this argument, which Python 3.9 added.
-    if sys.version_info >= (3, 9):
-        return hashlib.new(name, usedforsecurity=False)  # novm: guarded
-    return hashlib.new(name)
 
 
 def _make_problem(path: str, what: str, status: os.stat_result | None = None) -> State:

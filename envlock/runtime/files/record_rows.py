@@ -16,6 +16,10 @@ from typing import NamedTuple
 
 from envlock.runtime.errors import FactError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 GENERATED = {
     "INSTALLER",
     "RECORD",
@@ -58,9 +62,16 @@ def parse_rows(text: str) -> list[Row]:
 def parse_row(fields: list[str]) -> Row:
     """Return the row with the three fields of a line.
 
+    A path with a comma that its wheel's builder did not quote is put together again: such a line has
+    more fields, of which pip keeps the first three.
+
     Raises:
         ValueError: they do not follow the specification.
     """
+    if len(fields) > 3:
+        fields = [",".join(fields[:-2]), *fields[-2:]]
+    elif len(fields) == 3 and "=" in fields[2]:
+        fields = [",".join(fields[:2]), fields[2], ""]
     path, digest, size = fields
     if not path or "\0" in path or (digest and "=" not in digest):
         raise ValueError(path)
@@ -68,6 +79,43 @@ def parse_row(fields: list[str]) -> Row:
         # numpy 2.0's wheel lists one with a hash, and every installer compiles it again.
         return Row(path, None, None)
     return Row(path, digest.rstrip("=") or None, int(size) if size else None)
+
+
+def mend_rows(
+    rows: Iterable[Row], is_file: Callable[[str], bool] = lambda _: False
+) -> tuple[list[Row], list[str]]:
+    """Return the rows with the paths that are meant, and the paths that were wrong.
+
+    Installers copy the rows of a wheel, whatever its publisher wrote there (`/six.py`, `../six.py`,
+    `six\\core.py`), and pip and uv add a row without a hash for each file that has none. A wrong row
+    and one without a hash for the same file become one.
+
+    Args:
+        rows: those of an installed RECORD.
+        is_file: whether a path relative to `site-packages` is a file.
+    """
+    rows = list(rows)
+    unhashed = {row.path for row in rows if row.hash is None}
+    mended, wrong, hashed = [], [], set()
+    for row in rows:
+        meant = find_meant_path(row.path)
+        is_foreign_form = row.path.startswith("/") or "\\" in row.path
+        if row.hash is not None and (meant in unhashed or (is_foreign_form and is_file(meant))):
+            wrong.append(row.path)
+            row = row._replace(path=meant)
+        if row.hash is not None:
+            hashed.add(row.path)
+        mended.append(row)
+    kept = [row for row in mended if row.hash is not None or row.path not in hashed]
+    return kept, wrong
+
+
+def find_meant_path(path: str) -> str:
+    """Return a path as a row of a wheel must have it: with slashes, and relative."""
+    parts = path.replace("\\", "/").split("/")
+    while len(parts) > 1 and parts[0] in ("", ".", ".."):
+        del parts[0]
+    return "/".join(parts)
 
 
 def get_common_content(listed: Iterable[Row]) -> dict[str, str]:
@@ -78,8 +126,8 @@ def get_common_content(listed: Iterable[Row]) -> dict[str, str]:
     line, and so is bytecode, which has no hash.
     """
     hashes: dict[str, list[str]] = {}
-    for row in listed:
-        path = _find_common_path(row)
+    for row in mend_rows(listed)[0]:
+        path = find_common_path(row)
         if path is not None:
             hashes.setdefault(path, []).append(row.hash or "")
     common = {}
@@ -88,7 +136,7 @@ def get_common_content(listed: Iterable[Row]) -> dict[str, str]:
     return common
 
 
-def _find_common_path(row: Row) -> str | None:
+def find_common_path(row: Row) -> str | None:
     """Return the path of a file in the common content; None if it is left out."""
     parts = row.path.replace("\\", "/").split("/")
     moved = f"../{parts[-1]}"

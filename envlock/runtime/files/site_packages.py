@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from envlock.runtime.distributions import is_metadata_name
 from envlock.runtime.files.compiled_file import parse_compiled_name
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.survey import Survey
@@ -22,7 +23,7 @@ from envlock.runtime.files.unowned import (
     read_pth,
 )
 from envlock.runtime.host import read_bytes
-from envlock.runtime.report import ERROR, INFO
+from envlock.runtime.report import ERROR, INFO, WARNING, Severity
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -47,6 +48,8 @@ def judge_site(survey: Survey, site: str, seen: Surroundings, *, by: str | None)
         by: the system's package manager, if it manages the folder: then no file in it is foreign.
     """
     for stranger in seen.strangers:
+        if stranger.is_inert and not is_metadata_name(os.path.basename(stranger.path)):
+            continue
         fault = _judge_stranger(stranger, site)
         if by is None or fault.severity == INFO or fault.kind == "half-upgraded":
             yield fault
@@ -73,7 +76,7 @@ def find_customizations(survey: Survey) -> Iterator[Fault]:
             what = "runs at every start"
             if is_library:
                 what += ", and lies in the library of Python itself"
-            severity = INFO if is_library or owners else ERROR
+            severity: Severity = INFO if is_library or owners else ERROR
             yield Fault("startup", path, what, owners, severity=severity)
 
 
@@ -92,6 +95,10 @@ def _judge_stranger(stranger: Stranger, site: str) -> Fault:
     name = os.path.basename(relative)
     is_at_top = name == relative
     row = _find_known(relative)
+    # Python finds entry points in any folder of this kind.
+    if is_at_top and is_metadata_name(name) and not os.path.exists(f"{path}/entry_points.txt"):
+        what = "describes no package: it has neither METADATA nor RECORD"
+        return Fault("remnant", path, what, severity=WARNING)
     if is_at_top and name.startswith("~"):
         what = f"{_describe_kind(stranger)} that pip has renamed for removal"
         return Fault("half-upgraded", path, what)
@@ -99,6 +106,10 @@ def _judge_stranger(stranger: Stranger, site: str) -> Fault:
         return _judge_pth(path, row)
     if row is not None:
         return Fault("foreign", path, "known", severity=INFO, why=row["why"])
+    if stranger.files == 0:
+        # A module of its name anywhere on the path comes first: it is imported instead of none.
+        why = "Without any other module of its name, `import` finds an empty package."
+        return Fault("foreign", path, "an empty folder", severity=INFO, why=why)
     if is_at_top and is_customization(name):
         return Fault("startup", path, "runs at every start, and belongs to no package")
     if name.endswith(".pyc"):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
-from envlock.runtime.files.claims import Claim, Package, find_places, read_packages, resolve
+from envlock.runtime.files.claims import Claim, Package, Places, find_places, read_packages, resolve
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.read_file import FileRequest, can_compute, get_expected_size
+from envlock.runtime.files.record_rows import Row, mend_rows
 from envlock.runtime.files.unowned import Ownership, list_folders, list_sites
 from envlock.runtime.host import read_bytes
-from envlock.runtime.report import INFO
+from envlock.runtime.report import INFO, WARNING
 
 MOST_PATHS_SHOWN = 200
 """Rows of one package that lead outside and are listed in a finding."""
@@ -29,6 +31,7 @@ class Survey:
         links: folder as a RECORD names it -> the folder that it links to; only folders for which
             these differ.
         faults: what is wrong with the metadata itself.
+        where: the folders in which files of RECORDs may be.
     """
 
     folders: list[str]
@@ -37,6 +40,7 @@ class Survey:
     claims: dict[str, list[Claim]] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    where: Places = field(default_factory=lambda: Places((), {}))
 
     def list_requests(self) -> Iterator[FileRequest]:
         """Yield every file to read."""
@@ -69,6 +73,19 @@ class Survey:
                 folders |= list_folders(self.claims, real)
         return Ownership(self.claims, folders, trees)
 
+    def correct(self, package: Package, row: Row, sha256: str | None) -> None:
+        """Replace the hash of a row by another, or remove the row if that is None."""
+        path = resolve(row.path, package.folder, self.where)
+        claim = Claim(package.title, row.hash, row.size)
+        claims = self.claims.get(path or "", [])
+        if path is None or claim not in claims:
+            return
+        claims.remove(claim)
+        if sha256 is not None:
+            claims.append(Claim(package.title, f"sha256={sha256}", None))
+        elif not claims:
+            del self.claims[path]
+
     def list_owners(self, path: str) -> tuple[str, ...]:
         """Return the titles of the packages whose RECORDs list a file."""
         return tuple([claim.package for claim in self.claims.get(path, ())])
@@ -77,11 +94,13 @@ class Survey:
 def survey(prefix: str, folders: list[str]) -> Survey:
     """Return the files of an environment that are to be checked; only metadata is read."""
     result = Survey(folders, list_sites(folders), read_packages(folders))
-    where = find_places(prefix, folders)
+    where = result.where = find_places(prefix, folders)
     for package in result.packages:
         result.faults += _check_metadata(package)
         outside = []
-        for row in package.rows:
+        rows, wrong = mend_rows(package.rows, partial(_is_file, package.folder))
+        result.faults += _explain_wrong_rows(package, wrong)
+        for row in rows:
             path = resolve(row.path, package.folder, where)
             if path is None:
                 outside.append(row.path)
@@ -99,6 +118,17 @@ def _check_metadata(package: Package) -> Iterator[Fault]:
         yield Fault("damaged-record", package.info, package.problem, (package.title,))
     elif package.text is None:
         yield Fault("no-record", package.info, "has no RECORD", (package.title,), severity=INFO)
+
+
+def _is_file(folder: str, path: str) -> bool:
+    return os.path.isfile(f"{folder}/{path}")
+
+
+def _explain_wrong_rows(package: Package, wrong: list[str]) -> Iterator[Fault]:
+    if wrong:
+        rows = "1 of its rows" if len(wrong) == 1 else f"{len(wrong)} of its rows"
+        what = f"{rows} in RECORD do not follow the specification, such as {wrong[0]}"
+        yield Fault("misrecorded", package.info, what, (package.title,), severity=WARNING)
 
 
 def _explain_outside(package: Package, paths: list[str]) -> Iterator[Fault]:

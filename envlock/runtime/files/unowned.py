@@ -24,13 +24,21 @@ class Ownership(NamedTuple):
 
 
 class Stranger(NamedTuple):
-    """A file or folder that no package owns; `files` is the number of files in a folder, None for a
-    file.
+    """A file or folder that no package owns; `files` is the number of files and links in a folder,
+    None for a file.
     """
 
     path: str
     is_link: bool
     files: int | None
+
+    @property
+    def is_inert(self) -> bool:
+        """Whether it is an empty folder that `import` cannot name.
+
+        uv creates the folder of an empty `NAME.libs/` in a wheel, and pip does not.
+        """
+        return self.files == 0 and not os.path.basename(self.path).isidentifier()
 
 
 class Surroundings(NamedTuple):
@@ -101,11 +109,19 @@ def _describe_stranger(entry: os.DirEntry[str]) -> Stranger:
 
 
 def _count(folder: str) -> int:
+    """Return the number of files and links in a folder and those below it, at most COUNT_LIMIT; 1 at
+    least if a folder cannot be read.
+    """
+    unread: list[OSError] = []
     total = 0
-    for _, _, files in os.walk(folder):  # follows no link
-        total += len(files)
+    for parent, folders, files in os.walk(folder, onerror=unread.append):  # follows no link
+        # `os.walk` calls a link to a folder a folder, and what it leads to can be imported.
+        links = sum(os.path.islink(f"{parent}/{name}") for name in folders)
+        total += len(files) + links
         if total >= COUNT_LIMIT:
             break
+    if unread:
+        total = max(total, 1)
     return min(total, COUNT_LIMIT)
 
 

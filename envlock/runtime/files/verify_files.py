@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import Protocol
 
 from envlock.runtime.files import check_file
@@ -17,7 +18,7 @@ from envlock.runtime.files.read_file import State, read_states
 from envlock.runtime.files.record_rows import get_common_content, hash_content
 from envlock.runtime.files.site_packages import find_customizations, judge_site
 from envlock.runtime.files.unowned import find_manager, look_around
-from envlock.runtime.report import ERROR, INFO, Finding
+from envlock.runtime.report import ERROR, INFO, WARNING, Finding
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -32,6 +33,14 @@ if TYPE_CHECKING:
     Advance = Callable[[int], None]
     Locked = Mapping[str, tuple[Optional[str], ...]]
     """The contents that a lockfile has for each package, by name."""
+
+    Corrections = Mapping[str, Mapping[str, Optional[str]]]
+    """For each package whose wheel has a wrong RECORD: path -> sha256 of the file in the wheel, None
+    for one that is not in it.
+    """
+
+    Overwritten = Mapping[str, Mapping[str, str]]
+    """For each package: path -> name of the package that has replaced this file by its own."""
 
 
 class Watch(Protocol):
@@ -160,8 +169,47 @@ def find_unlocked(survey: Survey, locked: Locked) -> Iterator[Fault]:
             )
 
 
+def apply_corrections(survey: Survey, locked: Locked, corrections: Corrections) -> Iterator[Fault]:
+    """Replace what a wheel's own RECORD says wrongly of its files by the locked truth, where the
+    installed RECORD is the locked one; yield a warning for each such package.
+    """
+    for package in survey.packages:
+        right = corrections.get(package.name)
+        if not right or hash_content(get_common_content(package.rows)) not in locked[package.name]:
+            continue
+        for row in package.rows:
+            if row.path in right:
+                survey.correct(package, row, right[row.path])
+        what = f"the RECORD of its wheel is wrong about {len(right)} of its files"
+        title = (package.title,)
+        yield Fault("misrecorded", package.info, what, title, severity=WARNING)
+
+
+def leave_to_winners(survey: Survey, locked: Locked, overwritten: Overwritten) -> Iterator[Fault]:
+    """Leave each file that two packages install to the one that the lockfile names, where the
+    installed RECORD of the other is the locked one; yield a warning for each such package.
+    """
+    for package in survey.packages:
+        winners = overwritten.get(package.name)
+        if (
+            not winners
+            or hash_content(get_common_content(package.rows)) not in locked[package.name]
+        ):
+            continue
+        for row in package.rows:
+            if row.path in winners:
+                survey.correct(package, row, None)
+        names = " and ".join(sorted(set(winners.values())))
+        what = f"as locked, {len(winners)} of its files were overwritten by {names}"
+        yield Fault("doubly-owned", package.info, what, (package.title,), severity=WARNING)
+
+
 def check(
-    survey: Survey, locked: Locked, watch: Watch = watch_nothing
+    survey: Survey,
+    locked: Locked,
+    watch: Watch = watch_nothing,
+    corrections: Corrections = MappingProxyType({}),
+    overwritten: Overwritten = MappingProxyType({}),
 ) -> tuple[list[Fault], list[CompiledFile]]:
     """Return all faults of the files, and the bytecode that was not compared.
 
@@ -170,11 +218,16 @@ def check(
         locked: the contents that a lockfile has for each package, by name: as installed, and those
             of a wheel that was built.
         watch: shows the progress.
+        corrections: what is locked of wheels whose own RECORD is wrong.
+        overwritten: what is locked of files that two packages install.
     """
+    wrong = list(apply_corrections(survey, locked, corrections))
+    wrong += leave_to_winners(survey, locked, overwritten)
     with watch("reading files", survey.size, in_bytes=True) as advance:
         states, faults = look(survey, advance)
     unowned, bytecode = find_unowned(survey)
     faults += survey.faults
+    faults += wrong
     faults += unowned
     faults += check_permissions(survey, states)
     faults += find_unhashed(survey, states)

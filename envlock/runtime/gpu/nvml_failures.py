@@ -98,7 +98,7 @@ PROBE: Dict[str, str] = {
         "the machine."
     ),
     "probe-died": (
-        "The process that queries NVML was ended by {how}; update the NVIDIA driver and "
+        "The process that queries NVML ended with {how}; update the NVIDIA driver and "
         "nvidia-ml-py, and search `dmesg` for NVRM."
     ),
 }
@@ -235,7 +235,7 @@ def _describe_probe_failure(status: str, answer: Answer) -> str:
     if "signal" in answer:
         how = f"signal {answer['signal']}"
     else:
-        how = f"its own exit with code {answer.get('exit')}"
+        how = f"exit code {answer.get('exit')}"
     error = "unknown error"
     number = answer.get("errno")
     if isinstance(number, int):

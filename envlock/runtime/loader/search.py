@@ -261,10 +261,10 @@ class Loader:
         if found is None:
             exe = self._read_executable()
             program = os.path.dirname(exe.path) if exe is not None else None
-            folders = self._expand(self._library_path, program)
+            folders = self.expand(self._library_path, program)
             found = self._search_folders(soname, folders, LIBRARY_PATH)
         if found is None and elf is not None:
-            folders = self._expand(elf.runpath, os.path.dirname(elf.path))
+            folders = self.expand(elf.runpath, os.path.dirname(elf.path))
             found = self._search_folders(soname, folders, RUNPATH)
         if found is None:
             found = self._search_cache(soname, elf)
@@ -279,7 +279,7 @@ class Loader:
         asker: Optional[Found] = caller
         while asker is not None:
             if asker.elf is not None and asker.elf.rpath:
-                folders = self._expand(asker.elf.rpath, os.path.dirname(asker.elf.path))
+                folders = self.expand(asker.elf.rpath, os.path.dirname(asker.elf.path))
                 found = self._search_folders(soname, folders, RPATH)
                 if found is not None:
                     return found
@@ -288,7 +288,7 @@ class Loader:
         if exe is None or not exe.rpath:
             return None
         return self._search_folders(
-            soname, self._expand(exe.rpath, os.path.dirname(exe.path)), RPATH
+            soname, self.expand(exe.rpath, os.path.dirname(exe.path)), RPATH
         )
 
     def _read_executable(self) -> Optional[Elf]:
@@ -300,7 +300,7 @@ class Loader:
                 pass
         return self._exe
 
-    def _expand(self, text: str, origin: Optional[str]) -> Dict[str, None]:
+    def expand(self, text: str, origin: Optional[str]) -> Dict[str, None]:
         """Return the folders of a search path, each once; an empty one is the current folder."""
         expanded = self._expanded.get((text, origin))
         if expanded is not None:
@@ -310,9 +310,7 @@ class Loader:
         if not text:
             return folders
         for part in dict.fromkeys(text.split(":")):
-            folder: Optional[str] = part
-            if "$" in part:
-                folder = self._expand_tokens(part, origin)
+            folder: Optional[str] = self._expand_tokens(part, origin) if "$" in part else part
             if folder is None:
                 continue
             if not folder.startswith("/"):
@@ -338,7 +336,7 @@ class Loader:
         self, soname: str, folders: Iterable[str], resolved_by: str
     ) -> Optional[Found]:
         for folder in folders:
-            for subfolder in self._list_subfolders(folder):
+            for subfolder in self.list_subfolders(folder):
                 found = self._try(soname, subfolder + soname, resolved_by)
                 if found is not None:
                     return found
@@ -357,7 +355,7 @@ class Loader:
         except ValueError as error:
             return Found(soname, path, resolved_by, problem=str(error))
 
-    def _list_subfolders(self, folder: str) -> Tuple[str, ...]:
+    def list_subfolders(self, folder: str) -> Tuple[str, ...]:
         """Return the existing folders of one entry of a search path, each with its slash."""
         subfolders = self._folders.get(folder)
         if subfolders is None:
@@ -390,6 +388,13 @@ class Loader:
         if ignores_defaults and os.path.dirname(path) in self._get_default_folders():
             return None
         return self._try(soname, path, CACHE)
+
+    def find_usual(self, soname: str) -> Optional[str]:
+        """Return the file that the loader finds without a search path, or None."""
+        found = self._search_cache(soname, None)
+        if found is None:
+            found = self._search_folders(soname, self._get_default_folders(), DEFAULT)
+        return found.file if found is not None else None
 
     def _get_default_folders(self) -> List[str]:
         if self._defaults is None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine_command import drop_identity_label
-from envlock.containers.engines.engine_errors import explain, select_output
+from envlock.containers.engines.engine_errors import EngineError, explain, select_output
 
 NGC = "nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64
 PRIVATE = "nvcr.io/private/tensorflow:25.02-tf2-py3@sha256:" + "6" * 64
@@ -345,3 +349,16 @@ def test_a_line_of_a_program_of_ours_is_the_reason_whatever_comes_after_it() -> 
     assert explain(STEPS[0], ["envlock: no such file", "more"]).message == (
         "a step of the Dockerfile failed with exit code 3: envlock: no such file"
     )
+
+
+@pytest.mark.processes
+def test_a_context_that_does_not_exist_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "docker"
+    program.write_text('#!/bin/sh\necho "context \\"$DOCKER_CONTEXT\\": context not found: open /x" >&2\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_CONTEXT", "nosuch")
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    with pytest.raises(EngineError) as caught:
+        Daemon.connect()
+    assert caught.value.message == "there is no Docker context nosuch, which DOCKER_CONTEXT names"

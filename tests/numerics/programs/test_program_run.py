@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from envlock.guest.launch import Ended
 from envlock.guest.target import Target
 from envlock.numerics.programs import program_run
 from envlock.numerics.programs.parts import Observed
+from envlock.numerics.session import Host, Session
 from envlock.numerics.upgrade_verdict import PROGRAM, compare_observed
 
 FAST = "--xla_cpu_enable_fast_math=true"
@@ -32,20 +31,20 @@ Run = Callable[[str], Observed]
 def replace_child(monkeypatch: pytest.MonkeyPatch, *modules: str) -> Run:
     """Return what runs a program of one function, of which XLA shows these modules whatever its flags are."""
     body: dict[str, list[object]] = {"inputs": [], "types": [], "nodes": [], "outputs": [], "control": []}
-    called = {"name": "train", "graph": "f", "captures": [], "modules": modules}
+    called = {"name": "train", "graph": "f", "captures": [], "modules": list(modules)}
     program = {"tensorflow": "2.21.0", "switches": {"jit": ""}, "functions": [called], "definitions": {"f": body}}
 
-    def ask(words: Sequence[str], python: Any, *, timeout: float, environ: Mapping[str, str]) -> Ended:
-        dumps = Path(environ["XLA_FLAGS"].rpartition("--xla_dump_to=")[2].partition(" ")[0])
+    def make_runs(self: Session, asked: Mapping[str, Any], host: Host, timeout: float) -> dict[str, Any]:
+        assert host.environ is not None
+        dumps = Path(host.environ["XLA_FLAGS"].rpartition("--xla_dump_to=")[2].partition(" ")[0])
         dumps.mkdir()
         (dumps / DUMP).write_text(MODULE, encoding="utf-8")
-        (dumps.parent / "program.json").write_text(json.dumps(program), encoding="utf-8")
-        return Ended(0, b"", b"", timeout)
+        return {"ends": {0: {"end": "finished", **program}}}
 
     def observe(flags: str) -> Observed:
         return program_run.observe_program(Target(Path("train.py"), "step"), None, environ={"XLA_FLAGS": flags})
 
-    monkeypatch.setattr("envlock.numerics.programs.program_run.launch.ask_python", ask)
+    monkeypatch.setattr(Session, "make_runs", make_runs)
     return observe
 
 

@@ -104,7 +104,7 @@ def test_it_goes_on_in_the_same_call(client: Client, index: IndexServer, url: st
 def test_it_goes_on_in_another_call(client: Client, index: IndexServer, url: str, target: Path) -> None:
     index.troubles.add("breaks off")
     error = _fails(client, url, target)
-    assert error.message.startswith(f"{url} broke off after ")
+    assert error.message.startswith(f"{url} ended after ")
     assert _left(target) == ["thing.whl.part", "thing.whl.part.json"]
     assert "127.0.0.1" not in target.with_name("thing.whl.part.json").read_text()
     index.troubles.clear()

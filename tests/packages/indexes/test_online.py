@@ -45,11 +45,11 @@ def sha256(file: Path) -> str:
 def ask(index: IndexServer, client: Client, wheel: Path, tmp_path: Path) -> Ask:
     """Return a function that looks the installed wheel up on the index."""
 
-    def ask(record: bytes | None = None, *, trust_index: bool = False, where: Client = client) -> PackageIdentity:
+    def ask(record: bytes | None = None, *, where: Client = client) -> PackageIdentity:
         common = get_common_content(parse_rows((record or record_in(wheel)).decode()))
         each = InstalledPackage("thing", "1.0", ("py3-none-any",), "index", None, common, None)
         online = Online(where, (Index(index.url),), tmp_path / "cache")
-        return prove([each], online, known={}, trust_index=trust_index).packages["thing"]
+        return prove([each], online, known={}).packages["thing"]
 
     return ask
 
@@ -98,10 +98,9 @@ HARMLESS = (
 
 
 @pytest.mark.parametrize("trouble", HARMLESS)
-@pytest.mark.parametrize("trust_index", [False, True])
-def test_what_an_index_may_do_still_proves(ask: Ask, index: IndexServer, trouble: str, trust_index: bool) -> None:
+def test_what_an_index_may_do_still_proves(ask: Ask, index: IndexServer, trouble: str) -> None:
     index.troubles.add(trouble)
-    found = ask(trust_index=trust_index)
+    found = ask()
     assert found.wheel is not None
     assert found.wheel.sha256 == sha256(index.folder / found.wheel.name)
 

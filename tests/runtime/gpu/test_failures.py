@@ -71,7 +71,7 @@ HANG = (
 )
 STUCK = "NVML did not answer within 0.3 s, and its process is stuck in the driver; reboot the machine."
 CRASH = (
-    "The process that queries NVML was ended by signal 6; update the NVIDIA driver and nvidia-ml-py, and search "
+    "The process that queries NVML ended with signal 6; update the NVIDIA driver and nvidia-ml-py, and search "
     "`dmesg` for NVRM."
 )
 NO_BINDING = (
@@ -201,7 +201,7 @@ def test_crash(tmp_path: Path) -> None:
     [
         (
             {"status": "probe-died", "exit": 3},
-            "The process that queries NVML was ended by its own exit with code 3; update the NVIDIA driver and "
+            "The process that queries NVML ended with exit code 3; update the NVIDIA driver and "
             "nvidia-ml-py, and search `dmesg` for NVRM.",
         ),
         (

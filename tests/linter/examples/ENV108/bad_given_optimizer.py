@@ -3,7 +3,9 @@
 
 import tensorflow as tf
 
+tf.set_random_seed(7)
+
 
 def learn(optimizer, inputs):
-    slopes = optimizer.compute_gradients(tf.reduce_sum(tf.nn.relu(inputs)))
-    return optimizer.apply_gradients(slopes)  # expect: ENV108
+    slopes = optimizer.compute_gradients(tf.reduce_sum(tf.nn.relu(inputs)))  # expect: ENV108
+    return optimizer.apply_gradients(slopes)

@@ -6,8 +6,8 @@ tf.set_random_seed(1)
 x = tf.placeholder(tf.float32, [None, 3])
 loss = tf.reduce_mean(tf.layers.dense(x, 1))
 optimizer = tf.train.AdamOptimizer(0.1)
-gradients = optimizer.compute_gradients(loss)
-step = optimizer.apply_gradients(gradients)  # expect: ENV108
+gradients = optimizer.compute_gradients(loss)  # expect: ENV108
+step = optimizer.apply_gradients(gradients)
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     session.run(step, {x: [[1, 2, 3]]})

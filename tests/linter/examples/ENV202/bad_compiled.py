@@ -4,6 +4,6 @@ from keras import layers, models
 
 
 def build(units=8):
-    model = models.Sequential([layers.Dense(units), layers.Dense(1)])
-    model.compile(optimizer="adam", loss="mse")  # expect: ENV202
+    model = models.Sequential([layers.Dense(units), layers.Dense(1)])  # expect: ENV202
+    model.compile(optimizer="adam", loss="mse")
     return model

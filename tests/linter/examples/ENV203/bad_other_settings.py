@@ -18,4 +18,4 @@ def read(settings):
 tested = read(Settings(False))
 learnt = read(Settings(True))
 loss = tf.get_variable("w", initializer=1.0) * tf.reduce_sum(learnt)
-step = tf.train.AdamOptimizer(0.1).minimize(loss)  # expect: ENV108
+step = tf.train.AdamOptimizer(0.1).minimize(loss)  # expect: ENV202

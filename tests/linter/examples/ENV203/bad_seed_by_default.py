@@ -7,7 +7,7 @@ class Pipeline:
         self.seed = 1111 if debug else None
 
     def read(self, files):
-        return tf.data.TFRecordDataset(files).shuffle(9, seed=self.seed)  # expect: ENV203
+        return tf.data.TFRecordDataset(files).shuffle(9, seed=self.seed)
 
 
 def read(files, seed=None):

@@ -12,6 +12,6 @@ def build(inputs, targets):
 
 
 loss = tf.reduce_mean(build([tf.zeros([4])], [tf.ones([4])])[0])
-step = tf.train.AdamOptimizer().minimize(loss)  # expect: ENV108
+step = tf.train.AdamOptimizer().minimize(loss)  # expect: ENV202
 with tf.Session() as session:
     session.run(step)

@@ -7,4 +7,4 @@ readout = snt.Linear(3, initializers={"w": tf.zeros_initializer()})
 state = core.initial_state(8)
 outputs, _ = core(tf.zeros([8, 4]), state)
 loss = tf.reduce_sum(readout(outputs))
-step = tf.train.AdamOptimizer().minimize(loss)  # expect: ENV108
+step = tf.train.AdamOptimizer().minimize(loss)  # expect: ENV202

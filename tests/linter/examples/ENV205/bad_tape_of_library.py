@@ -10,7 +10,7 @@ class Model:
     def train(self, steps):
         for _ in range(steps):
             x = self.data.batch()
-            with tf.GradientTape() as tape:  # expect: ENV108
+            with tf.GradientTape() as tape:
                 loss = self.net(x)
             g = tape.gradient(loss, self.net.trainable_variables)
-            self.opt.apply_gradients(zip(g, self.net.trainable_variables))
+            self.opt.apply_gradients(zip(g, self.net.trainable_variables))  # expect: ENV202

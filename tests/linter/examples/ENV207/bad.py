@@ -7,9 +7,9 @@ from time import time as now
 import numpy as np
 
 random.seed()  # expect: ENV207
-np.random.seed(None)  # expect: ENV207
+np.random.seed(None)
 random.seed(time.time())  # expect: ENV207
-np.random.seed(int(now()) % 1000)  # expect: ENV207
+np.random.seed(int(now()) % 1000)
 seed = os.getpid()
-rng = np.random.default_rng(seed)  # expect: ENV207
-other = np.random.RandomState(datetime.datetime.now().microsecond)  # expect: ENV207
+rng = np.random.default_rng(seed)
+other = np.random.RandomState(datetime.datetime.now().microsecond)

@@ -9,5 +9,5 @@ parser.add_argument("-r", "--numpy-seed", type=int, default=None)
 args = parser.parse_args()
 if args.seed is not None:
     random.seed(args.seed)  # expect: ENV207
-print(random.random())  # expect: ENV206
-state = np.random.RandomState(args.numpy_seed)  # expect: ENV207
+print(random.random())
+state = np.random.RandomState(args.numpy_seed)

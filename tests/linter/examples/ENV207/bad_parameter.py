@@ -5,17 +5,17 @@ import tensorflow as tf
 
 def sample(seed=None, count=1):
     np.random.seed(seed)  # expect: ENV207
-    tf.random.set_seed(seed)  # expect: ENV207
+    tf.random.set_seed(seed)
     np.save("sample", np.random.rand(count))  # expect: ENV205
 
 
 class Sampler:
     def __init__(self, seed=None):
-        self.state = np.random.RandomState(seed)
+        self.state = np.random.RandomState(seed)  # expect: ENV205
 
 
 def train(rows, seed=None):
-    random = np.random.default_rng(seed)  # expect: ENV207
+    random = np.random.default_rng(seed)
     return random.permutation(rows)
 
 

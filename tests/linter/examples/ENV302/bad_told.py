@@ -11,7 +11,7 @@ args = parser.parse_args()
 
 def load(training, threads):
     options = tf.data.Options()
-    options.deterministic = not training  # expect: ENV302
+    options.deterministic = not training
     ds = tf.data.Dataset.range(9).with_options(options)
-    ds = ds.map(abs, num_parallel_calls=threads, deterministic=args.ordered)  # expect: ENV302
+    ds = ds.map(abs, num_parallel_calls=threads, deterministic=args.ordered)
     return ds, tfds.load("mnist", shuffle_files=True)  # expect: ENV302

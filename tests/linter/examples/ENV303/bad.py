@@ -7,11 +7,11 @@ import tensorflow as tf
 files = glob.glob("*.png")  # expect: ENV303
 ds = tf.data.Dataset.from_tensor_slices(files)
 labels = []
-for name in os.listdir("data"):  # expect: ENV303
+for name in os.listdir("data"):
     labels.append(name)
-images = [open(path) for path in Path("data").iterdir()]  # expect: ENV303
+images = [open(path) for path in Path("data").iterdir()]
 records = tf.data.TFRecordDataset(images)
 
 
 def find(folder):
-    return glob.glob(folder + "/*.npy")  # expect: ENV303
+    return glob.glob(folder + "/*.npy")

@@ -8,6 +8,6 @@ first = np.load(names[3])
 
 
 def load_parts(folder):
-    found = glob.glob(f"{folder}/*.npz")  # expect: ENV303
+    found = glob.glob(f"{folder}/*.npz")
     assert len(found) == 2
     return [np.load(each) for each in found]

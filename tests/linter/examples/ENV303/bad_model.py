@@ -11,8 +11,8 @@ def read_train_and_test(folder):
 
 class Validation:
     def training_files(self):
-        return np.array(glob.glob("*.npy"))  # expect: ENV303
+        return np.array(glob.glob("*.npy"))
 
 
-texts = [open(path).read() for path in glob.glob("*.txt")]  # expect: ENV303
+texts = [open(path).read() for path in glob.glob("*.txt")]
 np.save("texts", texts)

@@ -8,8 +8,8 @@ paths = []
 for folder, _, names in os.walk("data"):  # expect: ENV303
     for name in names:
         paths.append(os.path.join(folder, name))
-more = [str(path) for path in Path("data").rglob("*.png")]  # expect: ENV303
-more += glob.iglob("*.jpg")  # expect: ENV303
-again = tf.io.gfile.listdir("gs://data")  # expect: ENV303
-classes = {name: i for i, name in enumerate(os.listdir("data"))}  # expect: ENV303
+more = [str(path) for path in Path("data").rglob("*.png")]
+more += glob.iglob("*.jpg")
+again = tf.io.gfile.listdir("gs://data")
+classes = {name: i for i, name in enumerate(os.listdir("data"))}
 ds = tf.data.Dataset.from_tensor_slices(paths + more + again + [classes["cat"]])

@@ -10,7 +10,7 @@ def find(pattern):
 
 def images():
     names = []
-    for name in os.listdir("images"):  # expect: ENV303
+    for name in os.listdir("images"):
         names.append(name)
     return names
 

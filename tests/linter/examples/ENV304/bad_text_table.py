@@ -2,8 +2,8 @@ import numpy as np
 
 
 def encode(labels):
-    classes = set(labels)
-    table = {name: np.identity(len(classes))[at, :] for at, name in enumerate(classes)}  # expect: ENV304
+    classes = set(labels)  # expect: ENV304
+    table = {name: np.identity(len(classes))[at, :] for at, name in enumerate(classes)}
     return np.array(list(map(table.get, labels)), dtype=np.int32)
 
 

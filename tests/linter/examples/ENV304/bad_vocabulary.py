@@ -8,21 +8,21 @@ words = load()
 vocab = {w: i for i, w in enumerate(set(words))}  # expect: ENV304
 x = [vocab[w] for w in words]
 chars = set(text)
-index = dict((c, i) for i, c in enumerate(chars))  # expect: ENV304
-names = list(set(words))  # expect: ENV304
+index = dict((c, i) for i, c in enumerate(chars))
+names = list(set(words))
 of_name = {name: i for i, name in enumerate(names)}
-frozen = dict(zip(frozenset(words), range(9)))  # expect: ENV304
-numbered = dict(zip(set(words), count()))  # expect: ENV304
+frozen = dict(zip(frozenset(words), range(9)))
+numbered = dict(zip(set(words), count()))
 letters = set(words)
 table = {}
-for letter in letters:  # expect: ENV304
+for letter in letters:
     table[letter] = len(table)
-both = list(set(words).union(more))  # expect: ENV304
-left = list(letters - {"<pad>"})  # expect: ENV304
-lower = list({w.lower() for w in words})  # expect: ENV304
-again = list(dict.fromkeys(set(words)))  # expect: ENV304
-np.random.choice(list(set(chars) - set(good)))  # expect: ENV304
-json.dump([*letters], open("letters.json", "w"))  # expect: ENV304
+both = list(set(words).union(more))
+left = list(letters - {"<pad>"})
+lower = list({w.lower() for w in words})
+again = list(dict.fromkeys(set(words)))
+np.random.choice(list(set(chars) - set(good)))
+json.dump([*letters], open("letters.json", "w"))
 np.save("x", np.array(x + both + left + lower + again))
 sampled = names.index("a")
 
@@ -36,7 +36,7 @@ class Tokenizer:
 
     def build(self):
         ids = {}
-        for token in self.tokens:  # expect: ENV304
+        for token in self.tokens:
             ids[token] = self.number
             self.number += 1
         return ids
@@ -44,11 +44,11 @@ class Tokenizer:
 
 def merged(one: set[str], other):
     text = ""
-    for word in one | other:  # expect: ENV304
+    for word in one | other:
         text += word
     return text
 
 
 def draws(rng_of):
-    for name in set(words):  # expect: ENV304
+    for name in set(words):
         rng_of[name] = np.random.rand()

@@ -6,4 +6,4 @@ words = open("words.txt").read().split()
 for word in words:
     counts[hash(word) % 100] += 1  # expect: ENV305
 np.save("counts.npy", counts)
-np.save("row.npy", table[hash(words[0]) % 100])  # expect: ENV305
+np.save("row.npy", table[hash(words[0]) % 100])

@@ -2,4 +2,4 @@
 import tensorflow as tf
 
 supervisor = tf.train.Supervisor(logdir="saved", save_model_secs=60)  # expect: ENV309
-estimator = tf.estimator.RunConfig(save_checkpoints_secs=600)  # expect: ENV309
+estimator = tf.estimator.RunConfig(save_checkpoints_secs=600)

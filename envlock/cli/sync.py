@@ -1,0 +1,97 @@
+"""`envlock sync`"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import envlock
+from envlock.cli.options import (
+    AS_TEXT,
+    LockArgument,
+    PolicyOption,
+    ReportOptions,
+    find_source,
+    refuse_both,
+)
+from envlock.cli.output import Terminal, emit, get_width, has_color, talk
+from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.reports import render
+from envlock.runtime.report import count
+
+app = make_app()
+
+NewOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder of a new environment. [default: .venv beside the lockfile, else .venv-locked]",
+        show_default=False,
+    ),
+]
+# Without a variable and without a search: an environment is only changed where it is named.
+ExistingOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--python",
+        help="Interpreter of an existing environment, which is changed.",
+        show_default=False,
+    ),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")
+]
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """Which environment is meant."""
+
+    new: NewOption = None
+    python: ExistingOption = None
+    dry_run: DryRunOption = False
+
+
+BESIDE = TargetOptions()
+
+
+@app.command(cls=Command)
+@spread_groups
+def sync(
+    lock: LockArgument = None,
+    target: TargetOptions = BESIDE,
+    policy: PolicyOption = None,
+    shown: ReportOptions = AS_TEXT,
+) -> None:
+    """Install the locked packages: into a new environment, or the one that is named.
+
+    Exit 0: the environment is the locked one. Exit 1: it is not, or a package was left out.
+
+    uv or pip installs, each package by its locked hash, or without one (`envlock hash`) by version,
+    URL or commit; the project itself as it lies there. Packages that are not locked are removed from
+    an environment that is named. If the installer fails, a new environment is removed, and a named
+    one is as it was, or the message says what it holds.
+
+    \b
+    Examples:
+      envlock sync                               a new environment beside the lockfile
+      envlock sync --new /tmp/locked             one in another folder
+      envlock sync --python .venv/bin/python     change this environment
+      envlock sync --python .venv/bin/python --dry-run   say what would be changed
+    """
+    refuse_both({"--new": target.new, "--python": target.python}, {})
+    request = envlock.SyncRequest(target.new, target.python, target.dry_run)
+    done = envlock.sync(find_source(lock), request, policy, progress=Terminal(shown.quiet))
+    code = 0
+    if done.report is not None:
+        emit(render(done.report, shown.format, color=has_color(), width=get_width()))
+        code = done.report.exit_code
+    if done.left_out:
+        talk(f"error: {count(len(done.left_out), 'package')} not installed:")
+        for package in done.left_out:
+            talk(f"  {package}")
+        code = code or 1
+    raise typer.Exit(code)

@@ -1,0 +1,172 @@
+"""What names and attributes of a file can stand for: what the text assigns to them, not values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+
+from envlock.linter import names as tables
+from envlock.linter.arguments import (
+    find_default,
+    has_parameter,
+    is_none,
+    list_seed_flags,
+)
+from envlock.linter.module import get_last_word
+from envlock.linter.project import File, Project
+
+STEPS = 3
+"""Assignments through which a seed is followed."""
+
+
+class Origins:
+    """The assignments of one file."""
+
+    def __init__(self, project: Project, file: File) -> None:
+        self.project = project
+        self.file = file
+        self.module = file.module
+
+    def list_given(self, value: ast.expr) -> list[ast.expr]:
+        """Return what is assigned to a name or an attribute; of anything else, itself."""
+        if isinstance(value, ast.Name):
+            return self.list_values(value)
+        if isinstance(value, ast.Attribute):
+            return self._attributes.get(value.attr, [])
+        return [value]
+
+    def list_values(self, name: ast.Name) -> list[ast.expr]:
+        """Return what is assigned to a name in its own function, or else in the file."""
+        scope = self.file.find_scope(name)
+        mine: list[ast.expr] = []
+        others: list[ast.expr] = []
+        for each in self._assignments.get(name.id, ()):
+            (mine if self.file.find_scope(each) is scope else others).append(each.value)
+        is_own = scope.node is not None and has_parameter(scope.node, name.id)
+        return mine or ([] if is_own else others)
+
+    def list_makers(self, value: ast.expr) -> Iterator[str]:
+        """Yield the names of the calls that something is assigned from."""
+        for each in self.list_given(value):
+            if isinstance(each, ast.Call):
+                yield self.project.resolve(self.file, each.func) or ""
+
+    @cached_property
+    def _assignments(self) -> dict[str, list[ast.Assign]]:
+        found: dict[str, list[ast.Assign]] = {}
+        for each in self.module.list_nodes(ast.Assign):
+            for target in each.targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(each)
+        return found
+
+    @cached_property
+    def _attributes(self) -> dict[str, list[ast.expr]]:
+        """What is assigned to each attribute, on whatever object."""
+        found: dict[str, list[ast.expr]] = {}
+        for each in self.module.list_nodes(ast.Assign):
+            for target in each.targets:
+                if isinstance(target, ast.Attribute):
+                    found.setdefault(target.attr, []).append(each.value)
+        return found
+
+    # What a method is called on
+
+    def is_foreign(self, value: ast.expr) -> bool:
+        """Return whether something is made by a library that is neither TensorFlow nor Keras."""
+        names = list(self.list_makers(value))
+        given = (value, *self.list_given(value))
+        plain = [each for each in given if isinstance(each, ast.Name)]
+        names += [self.project.resolve(self.file, each) or "" for each in plain]
+        return any(name.partition(".")[0] in tables.FOREIGN for name in names)
+
+    def is_own(self, call: ast.Call, value: ast.expr, word: str) -> bool:
+        """Return whether a method is the project's own, of a class that the text shows."""
+        owner = self.file.find_scope(call).owner
+        if isinstance(value, ast.Name) and self.project.is_module(self.file, value.id):
+            return True
+        if isinstance(value, ast.Name) and value.id == "self" and owner is not None:
+            classes = [owner.name]
+        else:
+            given = self.list_given(value)
+            classes = [get_last_word(each.func) for each in given if isinstance(each, ast.Call)]
+        return any(word in self.project.methods.get(each, ()) for each in classes)
+
+    def is_numpy(self, value: ast.expr) -> bool:
+        """Return whether a name can be `numpy.random` itself, as by default: `rng or np.random`."""
+        if not isinstance(value, ast.Name) or "random" not in self.module.text:
+            return False
+        given = list(self.list_values(value))
+        scope = self.file.find_scope(value)
+        if scope.node is not None:
+            default = find_default(scope.node, value.id)
+            given += [] if default is None else [default]
+        for each in list(given):
+            if isinstance(each, ast.BoolOp):
+                given += each.values
+            elif isinstance(each, ast.IfExp):
+                given += [each.body, each.orelse]
+        return any(self.project.resolve(self.file, each) == "numpy.random" for each in given)
+
+    # Seeds
+
+    def find_chance(self, given: ast.expr, own: str = "-", steps: int = STEPS) -> str:
+        """Return why a seed differs from run to run: `none`, `clock`, or an empty text.
+
+        Args:
+            given: the seed.
+            own: how the names of what draws from the generator begin that it seeds.
+            steps: the assignments to go through.
+        """
+        if isinstance(given, ast.Constant):
+            return "none" if given.value is None else ""
+        if any(self._is_chance(node, own) for node in ast.walk(given)):
+            return "clock"
+        if not steps or not isinstance(given, ast.Name | ast.Attribute):
+            return ""
+        values = self.list_given(given)
+        problems = {self.find_chance(each, own, steps - 1) for each in values}
+        if "clock" in problems:
+            return "clock"
+        if problems == {"none"}:
+            return "none"
+        if isinstance(given, ast.Name):
+            return "none" if not values and self._is_never_passed(given, steps - 1) else ""
+        return "none" if self._flags.get(given.attr, ...) is None else ""
+
+    def _is_chance(self, node: ast.AST, own: str) -> bool:
+        """Return whether a call reads a clock or an identity, or draws from what it is to seed."""
+        if not isinstance(node, ast.Call):
+            return False
+        name = self.project.resolve(self.file, node.func)
+        if name is not None:
+            return name in tables.CLOCKS or name.startswith(own)
+        return get_last_word(node.func) == "id" and "id" not in self.module.own_names
+
+    def _is_never_passed(self, name: ast.Name, steps: int) -> bool:
+        """Return whether a parameter is None by default, and no call passes another value."""
+        scope = self.file.find_scope(name)
+        default = find_default(scope.node, name.id) if scope.node is not None else None
+        if scope.node is None or not is_none(default):
+            return False
+        called = scope.name
+        if called == "__init__" and scope.owner is not None:
+            called = scope.owner.name
+        words = [each.arg for each in (*scope.node.args.posonlyargs, *scope.node.args.args)]
+        if name.id not in words:
+            return False
+        at = words.index(name.id) - (scope.owner is not None)
+        passed = list(self.project.list_passed(called, name.id, at))
+        return (default is not None or bool(passed)) and all(
+            Origins(self.project, file).find_chance(each, steps=steps) == "none"
+            for file, each in passed
+        )
+
+    @cached_property
+    def _flags(self) -> dict[str, object]:
+        """The flags for seeds of the file and what it imports, with their defaults."""
+        found: dict[str, object] = {}
+        for index in sorted(self.project.list_reach(self.file), reverse=True):
+            found.update(list_seed_flags(self.project.files[index].module))
+        return found

@@ -1,0 +1,641 @@
+"""The files of a project as its programs see them: who imports whom, who calls whom, what is started.
+
+Calls are known by names alone: a function is called where code that is linked to it by imports speaks
+of its name. What a framework calls is called where its class is spoken of.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
+
+from envlock.linter.module import UNSURE, Module, get_last_word
+from envlock.linter.names import DATA, FRAMEWORK_METHODS, LIBRARIES, TEST_CASES, canonical
+from envlock.linter.places import Places, split_name
+
+TESTS = "tests"
+UNCALLED = "uncalled"
+PARTS = ("", UNSURE, TESTS, UNCALLED)
+"""In the order in which a report shows them."""
+TEST_FOLDERS = frozenset({"test", "tests", "testing"})
+IMPORTS = (ast.Import, ast.ImportFrom)
+DEFINITIONS = (*IMPORTS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+PLAIN_DECORATORS = frozenset(
+    {
+        *("abstractmethod", "abstractproperty", "cached_property", "classmethod", "contextmanager"),
+        *("deprecated", "function", "jit", "lru_cache", "property", "setter", "staticmethod"),
+        "wraps",
+    }
+)
+"""Decorators that call nothing of themselves."""
+LOADERS = (
+    *("import_module(", "iter_modules(", "__import__(", "load_source("),
+    "spec_from_file_location(",
+)
+STEPS = 4
+"""Files through which a name is followed: `from ops import *`, where ops has it from another one."""
+MOSTLY = 0.6
+"""The share of a package's names that lie in the folder that is looked at: of aster's 68 %."""
+
+LOOK_UPS = ("getattr", "globals()", "gin.", "eval(", *LOADERS)
+"""What stands in a file that looks functions up by their names, as texts."""
+QUOTED_PATH = re.compile(r"""['"][A-Za-z_][\w.]*[.:]([A-Za-z_]\w*)['"]""")
+"""A text such as 'metrics.distance.FID', by which a program names a function."""
+DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+Word = str | tuple[int, str]
+"""A name, of any file or of one file by its number."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(eq=False)
+class Scope:
+    """A function or method, or the code of a file outside of all functions.
+
+    Attributes:
+        file: where it stands.
+        node: the function, or None.
+        owner: the class that it is a method of, or None.
+        starts: whether it runs only where its file is started, below `if __name__ == "__main__"`.
+    """
+
+    file: File
+    node: Function | None
+    owner: ast.ClassDef | None = None
+    starts: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.node.name if self.node is not None else ""
+
+
+@dataclass(eq=False)
+class File:
+    """One file: its module, its functions, and the files that it imports.
+
+    Attributes:
+        module: its tree and the names in it.
+        index: its number in the project.
+        imported: the files that it imports itself.
+    """
+
+    module: Module
+    index: int
+    imported: set[int] = field(default_factory=set)
+
+    @property
+    def path(self) -> str:
+        """The file as it is shown."""
+        return self.module.path
+
+    @cached_property
+    def top(self) -> Scope:
+        """The code outside of all functions."""
+        return Scope(self, None)
+
+    @cached_property
+    def start(self) -> Scope:
+        """The code outside of all functions that runs only where the file is started."""
+        return Scope(self, None, starts=True)
+
+    @cached_property
+    def guards(self) -> list[range]:
+        """The lines below `if __name__ == "__main__"`."""
+        return [
+            range(each.lineno, (each.end_lineno or each.lineno) + 1)
+            for each in self.module.tree.body
+            if isinstance(each, ast.If) and "__main__" in ast.unparse(each.test)
+        ]
+
+    def is_guarded(self, line: int) -> bool:
+        """Return whether a line runs only where the file is started."""
+        return any(line in each for each in self.guards)
+
+    @cached_property
+    def scopes(self) -> list[Scope]:
+        """Every function, in the order of the text, with the class that it is a method of."""
+        module = self.module
+        owners = {
+            id(each): owner
+            for owner in module.list_nodes(ast.ClassDef)
+            for each in owner.body
+            if isinstance(each, Function)
+        }
+        nodes: list[Function] = [
+            *module.list_nodes(ast.FunctionDef),
+            *module.list_nodes(ast.AsyncFunctionDef),
+        ]
+        nodes.sort(key=lambda each: each.lineno)
+        return [Scope(self, each, owners.get(id(each))) for each in nodes]
+
+    def find_scope(self, node: ast.AST) -> Scope:
+        """Return the innermost function around a place."""
+        line = getattr(node, "lineno", 0)
+        at = bisect_right(self._starts, line)
+        # The nearest one that begins above and has not ended: those before may be around it.
+        for each in reversed(self.scopes[:at]):
+            if each.node is not None and line <= (each.node.end_lineno or 0):
+                return each
+        return self.start if self.is_guarded(line) else self.top
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [each.node.lineno for each in self.scopes if each.node is not None]
+
+    @cached_property
+    def is_test(self) -> bool:
+        """Whether pytest collects it: it is named so, and has tests."""
+        # https://docs.pytest.org/en/stable/explanation/goodpractices.html#test-discovery
+        path = PurePath(self.path)
+        stem = path.stem
+        if stem == "conftest" or not TEST_FOLDERS.isdisjoint(path.parts[:-1]):
+            return True
+        named = stem.startswith("test_") or stem.endswith("_test")
+        return named and any(
+            (each.node is not None and each.name.startswith("test"))
+            or (each.owner is not None and each.owner.name.startswith("Test"))
+            for each in self.scopes
+        )
+
+    @cached_property
+    def is_started(self) -> bool:
+        """Whether it does something when it is started."""
+        if self.module.cells is not None or "__main__" in self.module.text:
+            return True
+        for each in self.module.tree.body:
+            value = getattr(each, "value", None)
+            if isinstance(each, DEFINITIONS) or isinstance(value, ast.Constant):
+                continue
+            if isinstance(each, ast.Assign | ast.AnnAssign) and not isinstance(value, ast.Call):
+                continue
+            if isinstance(each, ast.Try | ast.If) and not any(
+                isinstance(node, ast.Call) for node in ast.walk(each)
+            ):
+                continue
+            return True
+        return False
+
+
+class Project:
+    """All files, and what leads from one to another."""
+
+    def __init__(self, modules: Sequence[Module], installed: Set[str] | None = None) -> None:
+        """Read who imports whom.
+
+        Args:
+            modules: the files.
+            installed: the files of packages that others can install, and call as they like; None
+                where that is unknown, so that any function may be called.
+        """
+        self.files = [File(module, index) for index, module in enumerate(modules)]
+        self.installed = installed
+        self._places = Places([module.path for module in modules])
+        # An import whose first word is not in any path is of a library: most are. A file that is
+        # called as one of Python's modules, or as TensorFlow, does not hide it.
+        self._words: set[str] = set()
+        self._words.update(*self._places.paths)
+        self._words -= sys.stdlib_module_names | {"tensorflow", "tf_keras", "numpy"}
+        self._root = self._find_root_package()
+        for file in self.files:
+            folder = self._places.folders[file.index]
+            for name in file.module.imports:
+                parts = self._split_name(name, folder)
+                file.imported.update(self._places.find_files(parts, folder))
+            file.imported.update(self._list_prepared(file))
+            file.imported.discard(file.index)
+            file.module.starred.extend(self._list_starred(file))
+        self._link_loaders()
+        self._reach: dict[int, frozenset[int]] = {}
+        self._masks: dict[int, int] = {}
+        self._names: dict[tuple[int, str], str | None] = {}
+
+    # Imports
+
+    def _find_root_package(self) -> str:
+        """Return the name under which the files import those of the top folder, or an empty text.
+
+        That is a package whose folder is the one that is looked at, as in google-research/albert
+        and seed_rl: most of what is imported from it, two modules or more, lies there.
+        """
+        known: set[tuple[str, ...]] = set()
+        for path in self._places.paths:
+            known.update(path[:length] for length in range(1, len(path) + 1))
+        foreign = self._words | LIBRARIES | sys.stdlib_module_names
+        imported: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+        for file in self.files:
+            for name in file.module.imports:
+                package, *rest = name.split(".")
+                if package and rest and package not in foreign:
+                    imported[package].add(tuple(rest))
+        for package in sorted(imported):
+            names = imported[package]
+            # The last word may be of a name in a module.
+            here = [name for name in names if name in known or name[:-1] in known]
+            # One module may have the name of a file by chance; two or more are a package.
+            if len(here) > MOSTLY * len(names) and len(names & known) > 1:
+                return package
+        return ""
+
+    def _split_name(self, name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the parts of an imported name, from the top folder on."""
+        parts = split_name(name, folder)
+        if parts[0] == self._root and len(parts) > 1 and not name.startswith("."):
+            return parts[1:]
+        return parts
+
+    def locate(self, name: str, importer: File) -> tuple[File, tuple[str, ...]] | None:
+        """Return the file in which an imported name is looked up, and what is looked up there."""
+        folder = self._places.folders[importer.index]
+        parts = self._split_name(name, folder)
+        if not name.startswith(".") and parts[0] not in self._words:
+            return None
+        place = self._places.split(parts, folder)
+        return None if place is None else (self.files[place[0]], place[1])
+
+    def _list_prepared(self, file: File) -> Iterator[int]:
+        """Yield the files that pytest runs before a file of tests: each conftest.py above it."""
+        if not file.is_test or "test" not in PurePath(file.path).stem:
+            return
+        for path in PurePath(file.path).parents:
+            index = self._by_path.get(str(path / "conftest.py"))
+            if index is not None:
+                yield index
+
+    @cached_property
+    def _by_path(self) -> dict[str, int]:
+        return {str(PurePath(each.path)): each.index for each in self.files}
+
+    def is_module(self, file: File, word: str) -> bool:
+        """Return whether a name is that of a file of the project: `import tools`."""
+        place = self.locate(file.module.origins.get(word, word), file)
+        return word in file.module.imported_names and place is not None and not place[1]
+
+    def _list_starred(self, file: File) -> Iterator[Module]:
+        """Yield the project's own files of which a file imports all names."""
+        for statement in file.module.list_nodes(ast.ImportFrom):
+            if statement.names[0].name == "*":
+                place = self.locate("." * statement.level + (statement.module or ""), file)
+                if place is not None and not place[1]:
+                    yield place[0].module
+
+    def _link_loaders(self) -> None:
+        """Let a file that imports by a name which only the run knows import what lies beside it, and
+        what no other file imports.
+        """
+        imported = {index for each in self.files for index in each.imported}
+        folders = self._places.folders
+        for file in self.files:
+            loads = any(word in file.module.text for word in LOADERS)
+            if not loads or file.module.cells is not None:
+                continue
+            mine = folders[file.index]
+            for other in self.files:
+                theirs = folders[other.index]
+                beside = len(mine) > 0 and theirs == mine
+                alone = other.index not in imported and not other.is_started
+                near = not mine or theirs[:1] == mine[:1]
+                if (beside or (alone and near)) and other is not file and not other.is_test:
+                    file.imported.add(other.index)
+
+    def list_reach(self, file: File) -> frozenset[int]:
+        """Return the files that a file imports, directly or not, and itself."""
+        if file.index not in self._reach:
+            seen, waiting = {file.index}, [file.index]
+            while waiting:
+                fresh = self.files[waiting.pop()].imported - seen
+                seen |= fresh
+                waiting += fresh
+            self._reach[file.index] = frozenset(seen)
+        return self._reach[file.index]
+
+    # Names
+
+    def resolve(self, file: File, node: ast.AST) -> str | None:
+        """Return the canonical name of what an expression stands for, also through other files."""
+        words: list[str] = []
+        start = node
+        while isinstance(start, ast.Attribute):
+            words.append(start.attr)
+            start = start.value
+        if not isinstance(start, ast.Name):
+            return None
+        through = self._follow(file, start.id, STEPS)
+        if through is not None:
+            return canonical(".".join([through, *reversed(words)]))
+        return file.module.resolve_name(node)
+
+    def _follow(self, file: File, word: str, steps: int) -> str | None:
+        """Return what a name stands for that a file has from another one of the project."""
+        key = file.index, word
+        if key not in self._names:
+            self._names[key] = None  # a circle of stars leads nowhere
+            self._names[key] = self._look_up(file, word, steps)
+        return self._names[key]
+
+    def _look_up(self, file: File, word: str, steps: int) -> str | None:
+        if not steps or word in file.module.own_names:
+            return None
+        plain = ast.Name(word, ast.Load())
+        for other in file.module.starred:
+            found = other.resolve_name(plain) or self._follow(
+                self._by_module[id(other)], word, steps - 1
+            )
+            if found is not None:
+                return found
+        origin = file.module.origins.get(word)
+        place = self.locate(origin, file) if origin is not None else None
+        if place is None or len(place[1]) != 1:
+            return None
+        return self.resolve(place[0], ast.Name(place[1][0], ast.Load()))
+
+    @cached_property
+    def _by_module(self) -> dict[int, File]:
+        return {id(each.module): each for each in self.files}
+
+    def list_passed(self, function: str, word: str, at: int) -> Iterator[tuple[File, ast.expr]]:
+        """Yield what the calls of a function of this name pass as an argument, by name or place."""
+        for file, call in self._calls.get(function, ()):
+            given = [each.value for each in call.keywords if each.arg in (word, None)]
+            starred = [each for each in call.args if isinstance(each, ast.Starred)]
+            for each in (*given, *(starred or call.args[at : at + 1])):
+                yield file, each
+
+    @cached_property
+    def methods(self) -> dict[str, set[str]]:
+        """The methods that the classes of a name define themselves."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for file in self.files:
+            for scope in file.scopes:
+                if scope.owner is not None:
+                    found[scope.owner.name].add(scope.name)
+        return found
+
+    @cached_property
+    def _calls(self) -> dict[str, list[tuple[File, ast.Call]]]:
+        """The calls of each name, with their files."""
+        found: dict[str, list[tuple[File, ast.Call]]] = defaultdict(list)
+        for file in self.files:
+            for call in file.module.list_nodes(ast.Call):
+                foreign = isinstance(call.func, ast.Attribute) and _is_foreign(
+                    file.module, call.func
+                )
+                if not foreign:
+                    found[get_last_word(call.func)].append((file, call))
+        return found
+
+    # Programs
+
+    @cached_property
+    def mains(self) -> list[File]:
+        """The files that are started: they say so, or do something and no other file imports them."""
+        imported = {index for each in self.files for index in each.imported}
+        return [
+            each
+            for each in self.files
+            if not each.is_test
+            and (each.is_started or _only_imports(each))
+            and (
+                each.index not in imported
+                or each.module.cells is not None
+                or "__main__" in each.module.text
+            )
+        ]
+
+    @cached_property
+    def _mains_of(self) -> dict[int, list[File]]:
+        found: dict[int, list[File]] = defaultdict(list)
+        for main in self.mains:
+            for index in self.list_reach(main):
+                found[index].append(main)
+        return found
+
+    def list_programs(self, scope: Scope) -> list[File]:
+        """Return the programs that run some code; where none does, its file stands for one."""
+        if scope.file.is_test:
+            return [scope.file]
+        mains = self._mains_of.get(scope.file.index, [])
+        if scope.node is not None:
+            callers = self.find_callers(scope)
+            mains = [each for each in mains if callers & self.find_mask(each)] or mains
+        return mains or [scope.file]
+
+    def find_part(self, scope: Scope) -> str:
+        """Return the part of the project in which some code lies."""
+        file = scope.file
+        if file.is_test:
+            return TESTS
+        # Where nothing is started, as in a folder of modules, any function may be called from
+        # outside.
+        if self.installed is None or file.path in self.installed or not self.mains:
+            return ""
+        mains = self._mains_of.get(file.index, [])
+        if scope.node is not None:
+            callers = self.find_callers(scope)
+            mains = [each for each in mains if callers & self.find_mask(each)]
+        return "" if mains else UNCALLED
+
+    def find_worth(self, file: File) -> str:
+        """Return the part of what no program with data runs: its order may not matter."""
+        mains = self._mains_of.get(file.index, [file])
+        return "" if any(self._has_data(main) for main in mains) else UNSURE
+
+    def _has_data(self, program: File) -> bool:
+        reach = self.list_reach(program)
+        return any(not DATA.isdisjoint(self.files[index].module.packages) for index in reach)
+
+    # Calls
+
+    def find_mask(self, program: File) -> int:
+        """Return the files of a program, a bit for each."""
+        if program.index not in self._masks:
+            mask = sum(1 << each for each in self.list_reach(program))
+            self._masks[program.index] = mask | self._get_bit(program.start)
+        return self._masks[program.index]
+
+    def find_callers(self, scope: Scope) -> int:
+        """Return the files whose code outside of functions comes to some code, a bit for each.
+
+        What runs only where a file is started has a bit of its own.
+        """
+        if scope.node is None:
+            return self._get_bit(scope)
+        return self._callers.get(scope, 0)
+
+    def _get_bit(self, scope: Scope) -> int:
+        return 1 << scope.file.index + scope.starts * len(self.files)
+
+    @cached_property
+    def _callers(self) -> dict[Scope, int]:
+        """The files whose code outside of functions comes to each function.
+
+        A file can lead to a function only where one imports the other, or one program both.
+        """
+        spoken = self._list_spoken()
+        speaking = self._list_speaking(spoken.keys())
+        masks: dict[Scope, int] = defaultdict(int)
+        for file in self.files:
+            tops = self._get_bit(file.top) | self._get_bit(file.start)
+            masks.update((each, tops) for each in file.scopes if _is_handed_over(each))
+            masks.update((each, self._get_bit(each)) for each in (file.top, file.start))
+        reached: dict[Word, int] = defaultdict(int)
+        # In turns, and each once: what a name has reached by then is taken along.
+        waiting = dict.fromkeys(masks)
+        while waiting:
+            speaker = next(iter(waiting))
+            del waiting[speaker]
+            for word in speaking[speaker]:
+                if not masks[speaker] & ~reached[word]:
+                    continue
+                reached[word] |= masks[speaker]
+                for each in spoken[word]:
+                    mask = masks[each] | reached[word] & self._links[each.file.index]
+                    if mask != masks[each]:
+                        masks[each] = mask
+                        waiting[each] = None
+        return masks
+
+    def _list_spoken(self) -> dict[Word, list[Scope]]:
+        """Return the functions that each name speaks of."""
+        found: dict[Word, list[Scope]] = defaultdict(list)
+        for file in self.files:
+            for scope in file.scopes:
+                for word in self._list_words_for(scope):
+                    found[word].append(scope)
+                    found[file.index, word].append(scope)
+        return found
+
+    def _list_speaking(self, known: Set[Word]) -> dict[Scope, Set[Word]]:
+        """Return the known names that each piece of code speaks of."""
+        found: dict[Scope, Set[Word]] = {}
+        for file in self.files:
+            own = {each.name for each in file.module.tree.body if isinstance(each, DEFINED)}
+            origins = file.module.origins
+            for scope, names, attributes in _list_words(file):
+                # A name that the file defines is its own, whatever other files call so.
+                said: set[Word] = {(file.index, each) if each in own else each for each in names}
+                said |= attributes
+                # `from core.mmd import MMD_GAN as GAN`: who says GAN, speaks of MMD_GAN.
+                said.update(origins[each].rpartition(".")[2] for each in names & origins.keys())
+                found[scope] = said & known
+        return found
+
+    @cached_property
+    def _links(self) -> list[int]:
+        """For each file those that can be parts of one program with it, a bit for each."""
+        found = [self.find_mask(each) for each in self.files]
+        for file in self.files:
+            for index in self.list_reach(file):
+                found[index] |= self._get_bit(file.top) | self._get_bit(file.start)
+        for main in self.mains:
+            mask = self.find_mask(main)
+            for index in self.list_reach(main):
+                found[index] |= mask
+        return found
+
+    def _list_words_for(self, scope: Scope) -> set[str]:
+        """Return the names by which code speaks of a function, or of the class whose methods a
+        framework calls.
+        """
+        owner = scope.owner
+        if owner is not None and (
+            scope.name.startswith(("__", "on_", "visit_", "test"))
+            or (owner.bases and scope.name in FRAMEWORK_METHODS)
+        ):
+            return self._list_heirs(owner.name)
+        return {scope.name}
+
+    @cached_property
+    def seeded_tests(self) -> set[str]:
+        """The classes of tests before each of which all generators are seeded, and their heirs."""
+        found: set[str] = set()
+        for file in self.files:
+            for each in file.module.list_nodes(ast.ClassDef):
+                if any(self.resolve(file, base) in TEST_CASES for base in each.bases):
+                    found |= self._list_heirs(each.name)
+        return found
+
+    def _list_heirs(self, name: str) -> set[str]:
+        found, waiting = {name}, [name]
+        while waiting:
+            fresh = self._heirs.get(waiting.pop(), set()) - found
+            found |= fresh
+            waiting += fresh
+        return found
+
+    @cached_property
+    def _heirs(self) -> dict[str, set[str]]:
+        """The classes that are made from each class, by their names."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for file in self.files:
+            for each in file.module.list_nodes(ast.ClassDef):
+                for base in each.bases:
+                    word = get_last_word(base)
+                    if word:
+                        found[word].add(each.name)
+        return found
+
+
+def _only_imports(file: File) -> bool:
+    """Return whether a file does nothing but run others of the project."""
+    body = file.module.tree.body
+    is_package = PurePath(file.path).stem == "__init__"
+    return (
+        bool(file.imported) and not is_package and all(isinstance(each, IMPORTS) for each in body)
+    )
+
+
+def _is_handed_over(scope: Scope) -> bool:
+    """Return whether a library calls a function: that of `tf.app.run`, or one that it decorates."""
+    if scope.node is None:
+        return False
+    if scope.name == "main" and scope.owner is None and "app.run(" in scope.file.module.text:
+        return True
+    return any(
+        get_last_word(each.func if isinstance(each, ast.Call) else each) not in PLAIN_DECORATORS
+        for each in scope.node.decorator_list
+    )
+
+
+def _list_words(file: File) -> Iterator[tuple[Scope, set[str], set[str]]]:
+    """Yield for the code outside of functions, and for each function, the names and the attributes
+    that it speaks of.
+    """
+    module = file.module
+    # A class that is made from another one does not call it yet.
+    outside = {id(base) for each in module.list_nodes(ast.ClassDef) for base in each.bases}
+    for scope in file.scopes:
+        if scope.node is None:
+            continue
+        names = module.list_nodes_in(scope.node, ast.Name)
+        attributes = module.list_nodes_in(scope.node, ast.Attribute)
+        outside.update(map(id, names))
+        outside.update(map(id, attributes))
+        own = {each.attr for each in attributes if not _is_foreign(module, each)}
+        yield scope, {each.id for each in names}, own
+    said: dict[bool, tuple[set[str], set[str]]] = {True: (set(), set()), False: (set(), set())}
+    for name in module.list_nodes(ast.Name):
+        if id(name) not in outside:
+            said[file.is_guarded(name.lineno)][0].add(name.id)
+    for attribute in module.list_nodes(ast.Attribute):
+        if id(attribute) not in outside and not _is_foreign(module, attribute):
+            said[file.is_guarded(attribute.lineno)][1].add(attribute.attr)
+    if any(word in module.text for word in LOOK_UPS):
+        said[False][1].update(module.quoted_words)
+    said[False][1].update(each[1] for each in QUOTED_PATH.finditer(module.text))
+    yield file.top, *said[False]
+    yield file.start, *said[True]
+
+
+def _is_foreign(module: Module, node: ast.Attribute) -> bool:
+    """Return whether a name is of a library: `np.random.seed` speaks of no `seed` of the project."""
+    start: ast.expr = node
+    while isinstance(start, ast.Attribute):
+        start = start.value
+    return isinstance(start, ast.Name) and start.id in module.foreign_names

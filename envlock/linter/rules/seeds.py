@@ -1,0 +1,218 @@
+"""What draws and is not seeded, in each program that runs it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from envlock.linter.events import KERAS, NUMPY, OWN, PYTHON, TENSORFLOW, Event
+from envlock.linter.facts import Facts
+from envlock.linter.findings import Found, join
+from envlock.linter.project import File, Scope
+
+SEEDS = {
+    PYTHON: "Call random.seed(seed), or tf.keras.utils.set_random_seed(seed), at the start.",
+    NUMPY: "Call np.random.seed(seed), or tf.keras.utils.set_random_seed(seed), at the start.",
+    TENSORFLOW: "Call tf.keras.utils.set_random_seed(seed), or tf.random.set_seed(seed), at the start.",
+    KERAS: "Call tf.keras.utils.set_random_seed(seed) before the model is made.",
+}
+"""What seeds a generator in the newest version; `cures` puts it into the words of another one."""
+SHORT = 16  # lines of a function that may be there to seed
+RULES = {PYTHON: "ENV206", NUMPY: "ENV205", TENSORFLOW: "ENV204"}
+GENERATORS = {
+    PYTHON: "Python's generator",
+    NUMPY: "NumPy's global generator",
+    TENSORFLOW: "TensorFlow's generator",
+}
+
+
+class Seeding:
+    """Which program seeds which generators."""
+
+    def __init__(self, facts: Facts, tensorflow: str) -> None:
+        self.project = facts.project
+        self.tensorflow = tensorflow
+        self._seeds = facts.seeds
+        self._seeded: dict[File, frozenset[str]] = {}
+
+    def list_seeded(self, program: File) -> frozenset[str]:
+        """Return the generators that a program seeds, wherever it does."""
+        if program not in self._seeded:
+            mask = self.project.find_mask(program)
+            self._seeded[program] = frozenset(
+                seed.of
+                for seed in self._seeds
+                if mask >> seed.file.index & 1
+                and mask & self.project.find_callers(seed.scope)
+                and (seed.file is program or _is_for_all(seed.scope))
+            )
+        return self._seeded[program]
+
+    def seeds_keras(self, program: File, event: Event) -> bool:
+        """Return whether a program seeds what the weights of Keras are drawn with."""
+        seeded = self.list_seeded(program) | self._list_seeded_around(event)
+        partly = TENSORFLOW in seeded and (PYTHON in seeded or not needs_python(self.tensorflow))
+        return KERAS in seeded or partly
+
+    def list_unseeded(self, event: Event, generator: str) -> list[File]:
+        """Return the programs that run some code and seed a generator nowhere."""
+        owner = event.scope.owner
+        if owner is not None and owner.name in self.project.seeded_tests:
+            return []
+        programs = self.project.list_programs(event.scope)
+        found = []
+        for program in programs:
+            seeded = self.list_seeded(program)
+            seeded |= self._list_seeded_around(event)
+            if generator not in seeded or self._is_before_seed(event, generator, program):
+                found.append(program)
+        return found
+
+    def _is_before_seed(self, event: Event, generator: str, program: File) -> bool:
+        """Return whether a program draws in some code that seeds only further down, and none else does."""
+        if event.scope.node is None and program is not event.file:
+            return False
+        mask = self.project.find_mask(program)
+        seeds = [
+            each for each in self._seeds if each.of == generator and mask >> each.file.index & 1
+        ]
+        return bool(seeds) and all(
+            each.scope is event.scope and each.line > event.line for each in seeds
+        )
+
+    def _list_seeded_around(self, event: Event) -> frozenset[str]:
+        """Return what a function seeds itself before it draws, or the constructor of its class."""
+        if event.scope.node is None:
+            return frozenset()
+        owner = event.scope.owner
+        return frozenset(
+            each.of
+            for each in self._seeds
+            if (each.scope is event.scope and each.line <= event.line)
+            or (owner is not None and each.scope.owner is owner and each.scope.name == "__init__")
+        )
+
+
+def _is_for_all(scope: Scope) -> bool:
+    """Return whether code of an imported file seeds for others: when it is imported, or as a short
+    function does. A long one draws itself, now or late.
+    """
+    node = scope.node
+    return node is None or (node.end_lineno or 0) - node.lineno < SHORT
+
+
+def find_draws(facts: Facts, seeding: Seeding) -> Iterator[Found]:
+    """ENV204, ENV205, ENV206: draws from a generator that a program seeds nowhere."""
+    for generator, rule in RULES.items():
+        events = [
+            each
+            for each in facts.select("draw", "weights")
+            if each.of == generator and seeding.list_unseeded(each, generator)
+        ]
+        fix = SEEDS[generator]
+        message = "{name} draws from " + GENERATORS[generator] + "{more}, which nothing seeds"
+        yield from join(facts.project, rule, events, message, fix)
+    for rule, of in (("ENV205", OWN), ("ENV206", "own python")):
+        own = [each for each in facts.select("draw") if each.of == of]
+        yield from join(
+            facts.project, rule, own, "{name} is given no seed{more}", "Give it a seed."
+        )
+
+
+def find_entropy(facts: Facts, seeding: Seeding) -> Iterator[Found]:
+    """ENV208: what takes entropy from the system whatever is seeded."""
+    message = "{name} takes entropy from the operating system, whatever is seeded{more}"
+    yield from join(facts.project, "ENV208", facts.select("entropy"), message)
+
+
+def find_chances(facts: Facts, seeding: Seeding) -> Iterator[Found]:
+    """ENV207: seeds that are None, or taken from a clock."""
+    by_problem = defaultdict(list)
+    for event in facts.select("chance"):
+        by_problem[event.of].append(event)
+    message = "{name} takes its seed from the clock, the process or the system{more}"
+    yield from join(facts.project, "ENV207", by_problem["clock"], message)
+    message = "{name} is given None unless a seed is passed, which seeds it from the system{more}"
+    fix = "Give the seed a default that is a number."
+    yield from join(facts.project, "ENV207", by_problem["none"], message, fix)
+
+
+def find_shuffles(facts: Facts, seeding: Seeding) -> Iterator[Found]:
+    """ENV203: datasets that are shuffled or sampled without a seed."""
+    events = [each for each in facts.select("shuffle") if seeding.list_unseeded(each, TENSORFLOW)]
+    message = "{name} is given no seed{more}, and nothing seeds TensorFlow"
+    fix = "Pass seed=..., or: " + SEEDS[TENSORFLOW]
+    yield from join(facts.project, "ENV203", events, message, fix)
+
+
+def find_environments(facts: Facts, seeding: Seeding) -> Iterator[Found]:
+    """ENV209: environments that a program seeds nowhere."""
+    project = facts.project
+    resets = facts.select("reset")
+    events = []
+    for each in facts.select("environment"):
+        for program in project.list_programs(each.scope):
+            mask = project.find_mask(program)
+            mine = [reset for reset in resets if (reset.of == "space") == (each.of == "space")]
+            if not any(mask & project.find_callers(reset.scope) for reset in mine):
+                events.append(each)
+                break
+    yield from join(project, "ENV209", events, "nothing seeds the environment of {name}{more}")
+
+
+def find_models(facts: Facts, seeding: Seeding) -> Iterator[Found]:
+    """ENV201, ENV202: models of Keras that are trained, or whose weights are made, without a seed."""
+    project = facts.project
+    starts = facts.select("train")
+    training = sum({1 << each.file.index for each in starts})
+    groups: dict[str, list[Event]] = defaultdict(list)
+    for event in (*starts, *facts.select("initializer", "layer", "model")):
+        programs = project.list_programs(event.scope)
+        trains = any(project.find_mask(program) & training for program in programs)
+        missing = [each for each in programs if not seeding.seeds_keras(each, event)]
+        if event.of == TENSORFLOW and not _has_layers(facts, programs):
+            if _has_constants(facts, programs):
+                continue
+            # A graph's own variables, which need no seed of Python.
+            missing = [each for each in missing if TENSORFLOW not in seeding.list_seeded(each)]
+        if (event.kind == "layer" and not trains) or not missing:
+            continue
+        if all(TENSORFLOW in seeding.list_seeded(each) for each in missing):
+            groups["partial"].append(event)
+        elif event.kind != "model" or not trains:
+            groups[event.kind].append(event)
+    files = {each.file for each in groups["train"]}
+    beside = [each for each in groups["layer"] if each.file in files]
+    apart = [each for each in groups["layer"] if each.file not in files]
+    fix = SEEDS[KERAS]
+    message = "a model is trained here{more}, but nothing seeds its weights"
+    yield from join(project, "ENV202", groups["train"] + beside, message, fix, first="train")
+    message = "a Keras model is made here{more}, and nothing seeds its weights"
+    yield from join(project, "ENV202", groups["model"], message, fix)
+    message = "{name} draws numbers{more}, and nothing seeds Keras"
+    yield from join(project, "ENV202", apart + groups["initializer"], message, fix)
+    message = "TensorFlow is seeded, and Python's random module, from which Keras takes the seeds of its weights, is not{more}"
+    yield from join(project, "ENV201", groups["partial"], message, fix, first="train")
+
+
+def _has_layers(facts: Facts, programs: list[File]) -> bool:
+    """Return whether one of some programs makes a layer or a model of Keras."""
+    made = sum({1 << each.file.index for each in facts.select("model", "weighted", "layer")})
+    return any(facts.project.find_mask(program) & made for program in programs)
+
+
+def _has_constants(facts: Facts, programs: list[File]) -> bool:
+    """Return whether each program makes its variables itself, and TensorFlow draws nothing there."""
+    project = facts.project
+    makes = sum(
+        1 << file.index for file in project.files if file.module.find_calls(("tf.Variable",))
+    )
+    draws = facts.select("draw", "initializer")
+    drawn = sum({1 << each.file.index for each in draws if each.of == TENSORFLOW})
+    masks = [project.find_mask(program) for program in programs]
+    return all(mask & makes and not mask & drawn for mask in masks)
+
+
+def needs_python(tensorflow: str) -> bool:
+    """Return whether Keras takes the seeds of its weights from Python's random module."""
+    return tuple(int(each) for each in tensorflow.split(".")[:2]) >= (2, 10)

@@ -1,0 +1,98 @@
+"""What people paste instead of a lockfile, read as a part of one.
+
+A paste states some facts, and nothing about all others: it can differ, and never match. One file here
+reads one family of formats; whatever the text, a reader skips what it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from envlock.lock.pastes import conda, dockerfile, nvidia_smi, pip_lists, tf_env
+from envlock.lock.pastes.statement import Line, Statement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.runtime.facts import Tree
+
+
+class Format(NamedTuple):
+    """A format: its name in a sentence, and its reader."""
+
+    name: str
+    read: Callable[[Sequence[Line]], Iterable[Statement]]
+
+
+FORMATS = (
+    Format("report of tf_env_collect.sh", tf_env.read_report),
+    Format("freeze", pip_lists.read_pins),
+    Format("pip list", pip_lists.read_tables),
+    Format("environment.yml", conda.read_environments),
+    Format("conda list", conda.read_tables),
+    Format("Dockerfile", dockerfile.read_dockerfile),
+    Format("nvidia-smi table", nvidia_smi.read_table),
+)
+LONGEST_LINE = 1000
+"""The most characters of a line that is read: these formats have no longer ones."""
+
+
+class Paste(NamedTuple):
+    """What a pasted text states.
+
+    Attributes:
+        names: of the formats that were found.
+        statements: the first of each path.
+        disputed: the paths that the text states twice, with other values; they are not statements.
+        lines: all lines, for messages.
+    """
+
+    names: list[str]
+    statements: list[Statement]
+    disputed: list[str]
+    lines: list[str]
+
+    def describe(self) -> str:
+        """Return what it is, such as `pasted freeze and nvidia-smi table`."""
+        return f"pasted {' and '.join(self.names)}"
+
+    def make_facts(self) -> Tree:
+        """Return what it states as the facts of a lockfile."""
+        facts: Tree = {}
+        for each in self.statements:
+            *above, name = each.path.split(".")
+            node = facts
+            for step in above:
+                node = node.setdefault(step, {})
+            node[name] = each.value
+        return facts
+
+
+def read_paste(text: str) -> Paste | None:
+    """Return what a pasted text states; None if it states nothing in any of the formats."""
+    lines = [_unquote(line) for line in text.splitlines()]
+    numbered = [(number, line) for number, line in enumerate(lines, 1) if len(line) <= LONGEST_LINE]
+    names = []
+    found: dict[str, Statement] = {}
+    disputed: set[str] = set()
+    for each in FORMATS:
+        own: dict[str, Statement] = {}
+        for statement in each.read(numbered):
+            first = own.setdefault(statement.path, statement)
+            if not statement.is_loose and not first.is_loose and first.value != statement.value:
+                disputed.add(statement.path)
+        if own:
+            names.append(each.name)
+            found = {**own, **found}
+    if not found:
+        return None
+    statements = [each for path, each in sorted(found.items()) if path not in disputed]
+    return Paste(names, statements, sorted(disputed), lines)
+
+
+def _unquote(line: str) -> str:
+    """Return a line without the marks of a quotation in a mail or a thread."""
+    if line.lstrip().startswith(">"):
+        line = re.sub(r"^(\s*>)+ ?", "", line)
+    return line.rstrip()

@@ -1,0 +1,40 @@
+"""`pip freeze`, a file of requirements, and the table of `pip list`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from envlock.lock.pastes.statement import NAME, VERSION, Line, Statement, match_lines, state_package
+
+_PIN = re.compile(
+    rf"({NAME})(?:\[[\w, .-]*\])? ?={{2,3}} ?({VERSION}?)(\.\*)?(?: *;.*| *#.*| *\\| +--hash=.*)?",
+    re.ASCII,
+)
+_ROW = re.compile(rf"({NAME})(?: +({VERSION})| \(({VERSION})\))(?: +\S.*)?", re.ASCII)
+_HEAD = re.compile(r"Package +Version\b.*", re.ASCII)
+
+
+def read_pins(lines: Sequence[Line]) -> Iterator[Statement]:
+    """Yield what the lines `name==version` state; other requirements name no one version."""
+    for number, found in match_lines(_PIN, lines):
+        name, version, is_loose = found.groups()
+        yield from state_package(name, version, number, is_loose=is_loose is not None)
+
+
+def read_tables(lines: Sequence[Line]) -> Iterator[Statement]:
+    """Yield what the tables below `Package Version` state."""
+    is_table = False
+    for number, text in lines:
+        if _HEAD.fullmatch(text.strip()):
+            is_table = True
+        elif is_table and not set(text) <= set("- "):
+            rows = list(read_rows([(number, text)]))
+            is_table = bool(rows)
+            yield from rows
+
+
+def read_rows(lines: Sequence[Line]) -> Iterator[Statement]:
+    """Yield what the rows `name version`, or `name (version)` of an older pip, state."""
+    for number, found in match_lines(_ROW, lines):
+        yield from state_package(found[1], found[2] or found[3], number)

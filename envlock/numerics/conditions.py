@@ -1,0 +1,34 @@
+"""What envlock has set for an experiment, as the end of a headline: a verdict that holds under a seed must
+not be read as one on the program without it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from envlock.runtime.report import Evidence, Report, clean
+
+Reported = TypeVar("Reported", bound=Evidence)
+
+SEED = 7
+"""Of runs whose values do not count: any number, but initial weights and batches have to be the same in all."""
+
+
+def describe_conditions(seed: int | None, variables: Mapping[str, str] = {}) -> str:
+    """Return the seed and the variables that envlock has set, as the end of a sentence; empty without any."""
+    words = []
+    if seed is not None:
+        words.append(f"all seeds set to {seed}")
+    words += [f"{name}={clean(value)}" for name, value in sorted(variables.items())]
+    if not words:
+        return ""
+    return f", with {' and '.join(words)} by envlock"
+
+
+def add_conditions(
+    report: Report[Reported], seed: int | None, variables: Mapping[str, str] = {}
+) -> Report[Reported]:
+    """Return the report whose headline says what envlock has set."""
+    report.headline += describe_conditions(seed, variables)
+    return report

@@ -1,0 +1,93 @@
+"""What of a locked and a seen section `loaded` has to be equal. Pure.
+
+It is not the sets: another host (pytest, IPython, a worker) and optional packages load more files. What is compared
+is what both have of Python itself, what the lockfile has of each role, and what nothing explains.
+"""
+
+from __future__ import annotations
+
+from envlock.runtime.loaded.description import INTERPRETER, STANDARD, UNEXPLAINED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, List, Mapping
+
+    from envlock.runtime.facts import Tree
+    from envlock.runtime.report import Finding
+
+SECTION = "loaded"
+IMPORTS = "imports"
+BY_NAME = (INTERPRETER, STANDARD)
+
+
+def align(locked: Tree, seen: Tree, *, is_whole: bool = True, is_same_build: bool = True) -> Tree:
+    """Return the seen section with what a comparison is about.
+
+    Args:
+        locked: the section of a lockfile.
+        seen: what a process has loaded.
+        is_whole: whether the process has imported all that was imported for the lockfile: only then does a
+            library that it lacks say something.
+        is_same_build: whether Python was built by the same compiler: else its own files differ, and no policy
+            asks for that.
+    """
+    aligned: Tree = {}
+    for name, value in locked.items():
+        if name == INTERPRETER and not is_same_build:
+            aligned[name] = value
+        elif name in BY_NAME:
+            aligned[name] = {**value, **_keep(seen.get(name, {}), value)}
+        elif name in (IMPORTS, UNEXPLAINED) or not isinstance(value, list):
+            aligned[name] = value
+        else:
+            aligned[name] = _choose(value, seen.get(name, []), is_whole=is_whole)
+    known = locked.get(UNEXPLAINED, [])
+    # One cause, one finding: a library that stands for a locked one is compared there, wherever it lies.
+    libraries = [each for value in aligned.values() if isinstance(value, list) for each in value]
+    new = [each for each in seen.get(UNEXPLAINED, []) if each not in (*known, *libraries)]
+    aligned[UNEXPLAINED] = sorted([*known, *new])
+    return aligned
+
+
+def _keep(seen: Mapping[str, str], locked: Mapping[str, str]) -> Tree:
+    """Return what was seen of the locked modules, of which the same parts ran."""
+    return {
+        name: value
+        for name, value in seen.items()
+        if name in locked and value.split()[1:] == locked[name].split()[1:]
+    }
+
+
+def _choose(locked: List[str], seen: List[str], *, is_whole: bool) -> List[str]:
+    """Return the libraries of a role that stand for the locked ones: those of the same names."""
+    found = {each.partition(" ")[0]: each for each in seen}
+    chosen = []
+    for each in locked:
+        name = each.partition(" ")[0]
+        if name in found:
+            chosen.append(found[name])
+        elif not is_whole:
+            chosen.append(each)
+    return sorted(chosen)
+
+
+def name_files(findings: Iterable[Finding], places: Mapping[str, str]) -> None:
+    """Say in each finding about a loaded file which file of this machine it is, and who asked for it."""
+    for finding in findings:
+        section, _, fact = str(finding.where).partition(".")
+        if section != SECTION:
+            continue
+        new = finding.actual if isinstance(finding.actual, list) else []
+        old = finding.expected if isinstance(finding.expected, list) else []
+        words = []
+        for each in new:
+            if each not in old:
+                name = each.partition(" ")[0]
+                words.append(places.get(each) or places.get(f"{fact}.{name}") or name)
+        if isinstance(finding.actual, str):
+            words.append(places.get(fact, fact))
+        elif not words:
+            words += [f"{each.partition(' ')[0]} is not loaded" for each in old if each not in new]
+        if words:
+            what = "a file that nothing explains" if fact == UNEXPLAINED else "not the locked file"
+            finding.message = f"{SECTION}.{fact}: {what}: {'; '.join(words)}"

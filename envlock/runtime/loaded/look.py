@@ -1,0 +1,45 @@
+"""The files that this process runs code from: those that are mapped, and those of its modules."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from envlock.runtime.host import read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List
+
+MAPS_LIMIT = 1 << 26
+_DELETED = " (deleted)"
+
+
+def list_mapped() -> List[str]:
+    """Return the files that are mapped as code into this process, in the order of addresses.
+
+    Raises:
+        OSError: the kernel does not say it.
+    """
+    text = read_text("/proc/self/maps", MAPS_LIMIT) or ""
+    files: Dict[str, None] = {}
+    for line in text.splitlines():
+        place = line.find("/", 40)
+        # The second field is `r-xp` for code: https://man7.org/linux/man-pages/man5/proc_pid_maps.5.html
+        if place > 0 and "x" in line[: line.find(" ") + 5] and not line.endswith(_DELETED):
+            files[line[place:]] = None
+    return list(files)
+
+
+def list_module_files() -> List[str]:
+    """Return the files of the modules that this process has run, in the order of their import."""
+    files: Dict[str, None] = {}
+    for module in list(sys.modules.values()):
+        # Without `getattr`: it would load a lazy module.
+        try:
+            file = object.__getattribute__(module, "__dict__").get("__file__")
+        except (AttributeError, TypeError):  # not every object in sys.modules is a module
+            continue
+        if isinstance(file, str) and file.startswith(os.sep):
+            files[file] = None
+    return list(files)

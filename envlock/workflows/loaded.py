@@ -1,0 +1,95 @@
+"""Observe in a child process what the environment loads, or believe the last observation while nothing
+that it rested on has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envlock.guest import launch
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.errors import UsageError
+from envlock.runtime.loaded.identities import get_mark, read_note, write_note
+from envlock.runtime.version import __version__
+from envlock.workflows.progress import Progress
+
+TIMEOUT = 300.0
+"""Seconds: the first import of TensorFlow from a network disk takes minutes."""
+IMPORTS = ("tensorflow", "jax", "torch", "numpy", "keras")
+"""In this order, where they are facts: the first that computes brings most of the others."""
+COMPUTING = IMPORTS[:3]
+PASSING = ("_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "WINDOWID")
+"""Variables of a terminal, which differ from one shell to the next."""
+NOW = "loaded: observed in a process of its own"
+BEFORE = "loaded: as observed before; nothing that the observation rested on has changed"
+
+
+class Observed(NamedTuple):
+    """What a process loaded.
+
+    Attributes:
+        facts: the section `loaded`; None if nothing could be observed.
+        places: the files of this machine, by what the facts call them.
+        note: a sentence: on what a report rests, or why there is nothing.
+    """
+
+    facts: dict[str, Any] | None
+    places: Mapping[str, str]
+    note: str
+
+
+def observe(snapshot: Snapshot, python: Path | None, progress: Progress) -> Observed | None:
+    """Return what a process of the environment loads; None without a library that computes.
+
+    Args:
+        snapshot: the facts of the environment, which say what to import.
+        python: its interpreter; this one when not given.
+        progress: shows that a process imports.
+    """
+    names = [name for name in IMPORTS if isinstance(snapshot.facts.get(name), dict)]
+    if not any(name in COMPUTING for name in names):
+        return None
+    environ = dict(os.environ)
+    key = _make_key(names, python, environ)
+    known = read_note(environ, key)
+    if _is_current(known):
+        return Observed(known["facts"], known["places"], BEFORE)
+    progress.say(f"importing {names[0]}, to see what it loads")
+    answer = _ask(names, python, environ)
+    if "failed" in answer:
+        return Observed(None, {}, f"loaded: not compared: {answer['failed']}")
+    looked = {path: get_mark(path) for path in answer.pop("looked")}
+    write_note(environ, key, {**answer, "looked": looked})
+    return Observed(answer["facts"], answer["places"], NOW)
+
+
+def _make_key(names: list[str], python: Path | None, environ: Mapping[str, str]) -> str:
+    """Return the name of the note on an observation: what the process would be started with."""
+    variables = sorted((name, environ[name]) for name in environ if name not in PASSING)
+    state = [__version__, names, str(python or ""), variables]
+    return "seen-" + sha256(json.dumps(state).encode("ascii")).hexdigest()
+
+
+def _is_current(known: Mapping[str, Any]) -> bool:
+    """Return whether each file and folder is as it was."""
+    looked = known.get("looked")
+    if not isinstance(looked, dict) or not isinstance(known.get("facts"), dict):
+        return False
+    return all(get_mark(path) == mark for path, mark in looked.items())
+
+
+def _ask(names: list[str], python: Path | None, environ: dict[str, str]) -> dict[str, Any]:
+    words = launch.build_module_arguments("imported", {"imports": names})
+    environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        ended = launch.ask_python(words, python, timeout=TIMEOUT, environ=environ)
+    except UsageError as error:
+        return {"failed": error.message}
+    if not ended.answers:
+        return {"failed": f"the process that imports {names[0]} {ended.ending}"}
+    return ended.answers[-1]

@@ -1,0 +1,261 @@
+"""Differences from what people paste: only what the text states is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from envlock.lock.models import Lockfile
+from envlock.lock.pastes import FORMATS, Paste, read_paste
+from envlock.lock.pastes.statement import Statement
+from envlock.runtime.compare import compare
+from envlock.runtime.errors import LockfileError
+from envlock.runtime.exemptions import describe_judge
+from envlock.runtime.extent import Extent
+from envlock.runtime.lockfile import CONFLICT, SIZE_LIMIT
+from envlock.runtime.policies import Policy
+from envlock.runtime.report import (
+    ABSENT,
+    COMPARED,
+    ERROR,
+    UNKNOWN,
+    Finding,
+    Report,
+    clean,
+    count,
+    sort_findings,
+)
+from envlock.workflows.locks import get_name, load_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.runtime.facts import Tree
+    from envlock.workflows.locks import Source
+
+    Side = Lockfile | Paste
+
+SECTIONS = {
+    "python": "Python",
+    "packages": "packages",
+    "cpu": "CPU",
+    "gpu": "GPU",
+    "cuda": "CUDA",
+    "system": "the operating system",
+    "environ": "variables",
+}
+"""What a paste can leave out, by section, as its headline says it."""
+NAMES_SHOWN = 7
+PART = "A text states a part of an environment, and what it does not state can differ."
+LOCK_IT = "Compare with a lockfile from there: `envlock capture -o theirs.lock`."
+
+
+def load_side(source: Source | Paste) -> Side:
+    """Return the lockfile that `source` is or names, or what a pasted text states.
+
+    Raises:
+        LockfileError: it is neither.
+    """
+    if isinstance(source, Paste):
+        return source
+    data = _read(source)
+    if data is None or len(data) > SIZE_LIMIT or data.lstrip().startswith((b"{", CONFLICT)):
+        return load_lock(source)
+    paste = read_paste(data.decode("utf-8", "replace"))
+    if paste is None:
+        known = ", ".join(each.name for each in FORMATS)
+        raise LockfileError(
+            f"{get_name(source)} is neither a lockfile nor a text that states facts of an environment",
+            hint=f"read are: {known}, and requirements as `name==version`",
+        )
+    return paste
+
+
+def name_side(source: Source | Paste) -> str:
+    """Return what a message calls a side."""
+    return source.describe() if isinstance(source, Paste) else get_name(source)
+
+
+def _read(source: Source) -> bytes | None:
+    """Return the content of a file that exists; None for a lockfile that is read already."""
+    if isinstance(source, Lockfile | None):
+        return None
+    if isinstance(source, bytes):
+        return source
+    try:
+        with Path(source).open("rb") as file:
+            return file.read(SIZE_LIMIT + 1)
+    except (OSError, ValueError):
+        return None  # the reader of lockfiles says why
+
+
+def diff_pastes(one: Side, other: Side, rules: Policy, names: tuple[str, str]) -> Report:
+    """Return the differences of two sides of which one is a paste, or both are."""
+    left, right = _make_facts(one), _make_facts(other)
+    pastes = [side for side in (one, other) if isinstance(side, Paste)]
+    stated = _list_stated(pastes)
+    lone = {
+        path
+        for path, each in stated.items()
+        if each.is_guess and ABSENT in _get_both(path, left, right)
+    }
+    shared = {path: each for path, each in stated.items() if path not in lone}
+    sides = _restrict(shared, left), _restrict(shared, right)
+    for path, each in shared.items():
+        if each.is_loose:
+            _complete(path, sides)
+    unavailable = [_list_unavailable(side, shared) for side in (one, other)]
+    findings = compare((sides[0], unavailable[0]), (sides[1], unavailable[1]), rules, names)
+    differing = [str(finding.where) for finding in findings if finding.severity == ERROR]
+    for finding in findings:
+        _name_lines(finding, one, other)
+    judged = [path for path in shared if rules.row(path)["rule"] != "ignore"]
+    number = sum(any(f"{path}.".startswith(f"{where}.") for where in differing) for path in judged)
+    what = " and ".join(dict.fromkeys(f"a {paste.describe()}" for paste in pastes))
+    unstated = name_unstated(shared)
+    findings.append(_make_part_finding(what, unstated))
+    verdict = "none differs" if not number else f"{number} differ{'s' if number == 1 else ''}"
+    answer = "does not match" if number else "cannot decide"
+    under = describe_judge(rules.name, len(rules.overrides), ())
+    return Report(
+        sort_findings(findings),
+        command="diff",
+        policy=rules.name,
+        overrides=len(rules.overrides),
+        headline=f"{answer}{under}: {count(len(judged), 'fact')} of {what} compared, {verdict}; not in it: {unstated}",
+        subject=names[0],
+        notes=_list_notes(lone, pastes),
+        extent=Extent(facts=len(judged)),
+    )
+
+
+def _make_facts(side: Side) -> Tree:
+    """Return what a side holds."""
+    if isinstance(side, Paste):
+        return side.make_facts()
+    facts: Tree = side.to_document()["facts"]
+    return facts
+
+
+def _list_stated(pastes: list[Paste]) -> dict[str, Statement]:
+    """Return what is compared: what the paste states, or both do."""
+    first, *others = pastes
+    stated = {each.path: each for each in first.statements}
+    for paste in others:
+        loose = {each.path: each for each in paste.statements}
+        stated = {
+            path: each._replace(is_loose=each.is_loose or loose[path].is_loose)
+            for path, each in stated.items()
+            if path in loose
+        }
+    return stated
+
+
+def _get_both(path: str, left: Tree, right: Tree) -> list[object]:
+    return [_get(path, facts) for facts in (left, right)]
+
+
+def _get(path: str, facts: Tree) -> object:
+    """Return the fact at a path; `ABSENT` without one."""
+    node: object = facts
+    for step in path.split("."):
+        if not isinstance(node, dict) or step not in node:
+            return ABSENT
+        node = node[step]
+    return node
+
+
+def _restrict(paths: Iterable[str], facts: Tree) -> Tree:
+    """Return the facts at these paths; a node that is null on the way is one of them."""
+    kept: Tree = {}
+    for path in paths:
+        node, copy = facts, kept
+        *above, name = path.split(".")
+        for step in above:
+            if not isinstance(node.get(step), dict):
+                name = step
+                break
+            node, copy = node[step], copy.setdefault(step, {})
+        if name in node:
+            copy[name] = node[name]
+    return kept
+
+
+def _complete(path: str, sides: tuple[Tree, Tree]) -> None:
+    """Give both sides the whole value where that of one is its beginning."""
+    *above, name = path.split(".")
+    nodes = [_get(".".join(above), side) for side in sides]
+    if not all(isinstance(node, dict) and isinstance(node.get(name), str) for node in nodes):
+        return
+    short, whole = sorted((node[name] for node in nodes if isinstance(node, dict)), key=len)
+    # 3.1 is not the beginning of 3.11.
+    if whole.startswith(short) and not (short[-1:].isdigit() and whole[len(short) :][:1].isdigit()):
+        for node in nodes:
+            if isinstance(node, dict):
+                node[name] = whole
+
+
+def _list_unavailable(side: Side, paths: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return what of the compared facts could not be collected."""
+    if isinstance(side, Paste):
+        return {}
+    unavailable: dict[str, dict[str, str]] = side.to_document()["unavailable"]
+    return {
+        path: entry
+        for path, entry in unavailable.items()
+        if any(f"{each}.".startswith(f"{path}.") for each in paths)
+    }
+
+
+def name_unstated(paths: Collection[str]) -> str:
+    """Return what facts at these paths leave out, as a phrase."""
+    names = []
+    for section, name in SECTIONS.items():
+        if not any(path.startswith(f"{section}.") for path in paths):
+            names.append(name)
+    return _join(names)
+
+
+def _name_lines(finding: Finding, one: Side, other: Side) -> None:
+    """Add to a finding the lines that state the fact."""
+    where = f"{finding.where}."
+    found = []
+    for side in (one, other):
+        if isinstance(side, Paste):
+            lines = [each.line for each in side.statements if f"{each.path}.".startswith(where)]
+            found += [(line, clean(side.lines[line - 1].strip())) for line in lines[:1]]
+    if found:
+        finding.message += f" ({' and '.join(f'line {line}' for line, _ in found)})"
+        finding.source = "; ".join(f"line {line}: {text}" for line, text in found)
+
+
+def _make_part_finding(what: str, unstated: str) -> Finding:
+    """Return that the text states a part only, which leaves the answer open."""
+    return Finding(
+        COMPARED,
+        UNKNOWN,
+        "facts",
+        message=f"not in {what}: {unstated}",
+        why=PART,
+        fix=LOCK_IT,
+        source="design",
+        weight=0,
+    )
+
+
+def _list_notes(lone: Collection[str], pastes: list[Paste]) -> list[str]:
+    """Return notes on what the text states and what is not compared all the same."""
+    notes = []
+    names = [path.split(".")[1] for path in sorted(lone) if path.startswith("packages.")]
+    if names:
+        notes.append(f"not compared, as the other side has nothing of the name: {_join(names)}")
+    disputed = [path for paste in pastes for path in paste.disputed]
+    if disputed:
+        notes.append(f"not compared, as the text states two values: {_join(disputed)}")
+    return notes
+
+
+def _join(names: list[str]) -> str:
+    """Return names as a phrase, of many only the first."""
+    if len(names) > NAMES_SHOWN:
+        names = [*names[:NAMES_SHOWN], f"{len(names) - NAMES_SHOWN} more"]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]])) or "nothing"

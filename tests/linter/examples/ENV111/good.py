@@ -1,3 +1,0 @@
-import tensorflow as tf
-m = tf.keras.Sequential()
-m.save_weights("a.weights.h5")

@@ -1,2 +1,0 @@
-import numpy as np
-np.save("x", getattr(np.random, "rand")(3))  # expect: ENV205

@@ -1,4 +1,0 @@
-import numpy as np
-
-state = np.random.RandomState()
-state.seed(1)

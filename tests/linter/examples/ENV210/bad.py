@@ -1,3 +1,0 @@
-import numpy as np
-x = np.empty(3)  # expect: ENV210
-np.save("x", x)

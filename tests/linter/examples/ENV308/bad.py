@@ -1,5 +1,0 @@
-import numpy as np
-import sqlite3
-connection = sqlite3.connect("a.db")
-rows = connection.execute("select x, y from points").fetchall()  # expect: ENV308
-np.save("x", rows)

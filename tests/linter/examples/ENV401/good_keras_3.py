@@ -1,3 +1,0 @@
-import tensorflow as tf
-
-model = tf.keras.Sequential([tf.keras.layers.UpSampling2D(2)])

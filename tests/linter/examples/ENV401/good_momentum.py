@@ -1,6 +1,0 @@
-import keras
-
-keras.utils.set_random_seed(1)
-model = keras.Sequential([keras.layers.Embedding(9, 2)])
-model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse")
-model.fit([1, 1], [2, 3])  # expect: ENV108

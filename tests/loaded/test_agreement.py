@@ -1,0 +1,70 @@
+"""What of two observations has to be equal: not the sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envlock.runtime.loaded.agreement import align
+
+LOCKED: dict[str, Any] = {
+    "imports": ["tensorflow"],
+    "interpreter": {"python": "a"},
+    "standard": {"json": "1 decoder", "random": "2"},
+    "libm": ["libm.so.6 9 sha256:aa"],
+    "unexplained": ["p.so 1 sha256:cc"],
+}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"standard": {"json": "1 decoder", "random": "2", "sqlite3": "7"}},
+        {"standard": {"json": "9 decoder encoder", "random": "2"}},
+        {"interpreter": {"python": "a", "_sqlite3": "7"}},
+        {"libm": ["libm.so.6 9 sha256:aa", "libmvec.so.1 9 sha256:dd"]},
+        {"blas": ["libblas.so.3 9 sha256:ee"]},
+        {"unexplained": []},
+    ],
+    ids=[
+        "the same",
+        "a module more",
+        "other parts of a module",
+        "an extension more",
+        "a library more",
+        "a role more",
+        "a file less",
+    ],
+)
+def test_what_a_host_or_an_optional_package_adds_is_no_difference(more: dict[str, Any]) -> None:
+    assert align(LOCKED, {**LOCKED, **more}) == LOCKED
+
+
+@pytest.mark.parametrize(
+    ("more", "differs"),
+    [
+        ({"libm": ["libm.so.6 9 sha256:bb"]}, "libm"),
+        ({"libm": []}, "libm"),
+        ({"standard": {"json": "1 decoder", "random": "3"}}, "standard"),
+        ({"interpreter": {"python": "b"}}, "interpreter"),
+        ({"unexplained": ["p.so 1 sha256:cc", "q.so 1 sha256:dd"]}, "unexplained"),
+    ],
+)
+def test_other_content_is_a_difference_where_it_can_be_compared(more: dict[str, Any], differs: str) -> None:
+    aligned = align(LOCKED, {**LOCKED, **more})
+    assert [name for name in LOCKED if aligned[name] != LOCKED[name]] == [differs]
+
+
+def test_what_stands_in_a_locked_library_s_place_is_one_difference() -> None:
+    seen = {**LOCKED, "libm": ["libm.so.6 9 sha256:bb"], "unexplained": ["libm.so.6 9 sha256:bb"]}
+    assert align(LOCKED, seen)["unexplained"] == LOCKED["unexplained"]
+
+
+def test_a_library_that_is_absent_says_something_only_after_all_imports() -> None:
+    assert align(LOCKED, {**LOCKED, "libm": []}, is_whole=False) == LOCKED
+
+
+def test_another_compiler_s_python_is_no_difference() -> None:
+    assert align(LOCKED, {**LOCKED, "interpreter": {"python": "b"}}, is_same_build=False) == LOCKED

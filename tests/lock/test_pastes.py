@@ -1,0 +1,242 @@
+"""What people paste, read as a part of a lockfile: texts in the form of those in public threads."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from envlock.lock.pastes import FORMATS, read_paste
+
+FREEZE = """
+    absl-py==1.0.0
+    Keras_Preprocessing==1.1.1
+    tensorflow-gpu==2.3.0
+    numpy==1.18.*
+    h5py==2.10.0 ; python_version < "3.9"
+    protobuf==3.19.1 \\
+        --hash=sha256:0a1b
+    six>=1.10
+    -e git+https://example.org/me/mine@0a1b2c#egg=mine
+    foo @ file:///home/conda/foo_1234/work
+"""
+PIP_LIST = """
+    (DLC) me@host:~$ python -m pip list
+    Package           Version    Editable project location
+    ----------------- ---------- -------------------------
+    absl-py           1.4.0
+    mine              0.1.0      /home/me/mine
+    (DLC) me@host:~$ nvcc 12.1
+    gast 9.9
+"""
+ENVIRONMENT = """
+    name: jsalt
+    channels:
+        - conda-forge
+    dependencies:
+        - python=3.6
+        - tensorflow=1.8.0
+        - conda-forge::numpy=1.14.5=py36h0
+        - nltk>=3
+        - pip:
+            - wget
+            - absl-py==0.12.0
+        - h5py==2.10.0
+    prefix: /home/me
+"""
+CONDA_LIST = """
+    # packages in environment at /home/me/.conda/envs/tf:
+    #
+    # Name                    Version                   Build  Channel
+    _tflow_select             2.1.0                       gpu    defaults
+    absl-py                   0.7.0                    py36_0    defaults
+    boto3                     1.9.132                  pypi_0    pypi
+    freetype                  2.8              vc14h17c9bdf_0  [vc14]  anaconda
+    python                    3.6.3                         1    conda-forge
+"""
+NGC = """
+    ARG TAG=21.04
+    FROM python:3.11 AS builder
+    RUN pip install numpy==1.0.0
+    FROM nvcr.io/nvidia/tensorflow:${TAG}-tf2-py3
+    RUN pip install --no-cache-dir h5py==3.1.0 "scipy==1.6.2"
+"""
+CUDA = """
+    FROM nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04
+"""
+STAGED = """
+    FROM --platform=linux/amd64 docker.io/tensorflow/tensorflow:2.15.0-gpu AS base
+    FROM base
+"""
+SLIM = """
+    FROM python:3.11.7-slim-bookworm
+"""
+REPORT = """
+    == check python ===================================================
+    python version: 3.6.6
+    == check os platform ===============================================
+    os: Linux
+    os release version: 3.10.0-957.el7.x86_64
+    linux distribution: ('debian', 'stretch/sid', '')
+    machine: x86_64
+    == check pips ===================================================
+    numpy                         1.18.5
+    tensorflow                    2.0.3
+    == tensorflow import ============================================
+    tf.version.VERSION = 2.0.3
+    == env ==========================================================
+    LD_LIBRARY_PATH is unset
+    == nvidia-smi ===================================================
+    | NVIDIA-SMI 418.67       Driver Version: 418.67       CUDA Version: 10.1     |
+"""
+OLD_REPORT = """
+    == cat /etc/issue ===============================================
+    Linux 2b98f5ebc987 4.4.0-78-generic #99-Ubuntu SMP x86_64 GNU/Linux
+    VERSION_ID="16.04"
+    == check pips ===================================================
+    numpy (1.13.0)
+    == tensorflow import ============================================
+    tf.VERSION = 1.2.0
+"""
+TABLE = """
+    > +-----------------------------------------------------------------------------+
+    > | NVIDIA-SMI 450.66       Driver Version: 418.67       CUDA Version: 10.1     |
+    > |-------------------------------+----------------------+----------------------+
+    > | GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+    > |===============================+======================+======================|
+    > |   0  Tesla V100-SXM2...  Off  | 00000000:00:04.0 Off |                    0 |
+    > | N/A   38C    P0    41W / 300W |  10633MiB / 16130MiB |      0%      Default |
+"""
+WIDE = """
+    | NVIDIA-SMI 550.40.07              Driver Version: 550.40.07      CUDA Version: 12.4     |
+    |   0  NVIDIA GeForce RTX 4070        Off |   00000000:2D:00.0  On |                  N/A |
+    |  0%   36C    P5             17W /  200W |     430MiB /  12282MiB |      1%      Default |
+"""
+TWO_KINDS = """
+    | NVIDIA-SMI 440.33.01    Driver Version: 440.33.01    CUDA Version: 10.2     |
+    |   0  Quadro GV100        Off  | 00000000:15:00.0 Off |                  Off |
+    |   1  Quadro P1000        Off  | 00000000:2D:00.0 Off |                  N/A |
+"""
+
+STATED: dict[str, dict[str, object]] = {
+    FREEZE: {
+        "packages.absl-py.version": "1.0.0 (2)",
+        "packages.h5py.version": "2.10.0 (6)",
+        "packages.keras-preprocessing.version": "1.1.1 (3)",
+        "packages.numpy.version": "1.18 (5) ...",
+        "packages.protobuf.version": "3.19.1 (7)",
+        "packages.tensorflow-gpu.version": "2.3.0 (4)",
+        "tensorflow.version": "2.3.0 (4)",
+    },
+    PIP_LIST: {"packages.absl-py.version": "1.4.0 (5)", "packages.mine.version": "0.1.0 (6)"},
+    ENVIRONMENT: {
+        "packages.absl-py.version": "0.12.0 (12)",
+        "packages.h5py.version": "2.10.0 (13) ?",
+        "packages.numpy.version": "1.14.5 (8) ?",
+        "python.version": "3.6 (6) ...",
+        "tensorflow.version": "1.8.0 (7) ...",
+    },
+    CONDA_LIST: {
+        "packages.absl-py.version": "0.7.0 (6) ?",
+        "packages.boto3.version": "1.9.132 (7)",
+        "packages.freetype.version": "2.8 (8) ?",
+        "python.version": "3.6.3 (9)",
+    },
+    NGC: {
+        "cuda.cudart.version": "11.3 (5) ...",
+        "cuda.cudnn.version": "8.2.0.41 (5) ...",
+        "cuda.nccl.version": "2.9.6 (5) ...",
+        "packages.h5py.version": "3.1.0 (6)",
+        "packages.scipy.version": "1.6.2 (6)",
+        "python.version": "3.8 (5) ...",
+        "system.libc_version": "2.31 (5)",
+        "system.os": "ubuntu (5)",
+        "system.os_version": "20.04 (5)",
+        "tensorflow.version": "2.4 (5) ...",
+    },
+    CUDA: {
+        "cuda.cudart.version": "12.2 (2) ...",
+        "cuda.cudnn.version": "8 (2) ...",
+        "system.libc_version": "2.35 (2)",
+        "system.os": "ubuntu (2)",
+        "system.os_version": "22.04 (2)",
+    },
+    STAGED: {"tensorflow.version": "2.15.0 (2)"},
+    SLIM: {
+        "python.version": "3.11.7 (2) ...",
+        "system.libc_version": "2.36 (2)",
+        "system.os": "debian (2)",
+        "system.os_version": "12 (2)",
+    },
+    REPORT: {
+        "environ.LD_LIBRARY_PATH": "None (15) ?",
+        "gpu.cuda_driver_version": "10.1 (17)",
+        "gpu.driver_version": "418.67 (17)",
+        "packages.numpy.version": "1.18.5 (10)",
+        "packages.tensorflow.version": "2.0.3 (11)",
+        "python.version": "3.6.6 (3)",
+        "system.kernel": "Linux (5)",
+        "system.kernel_release": "3.10.0-957.el7.x86_64 (6)",
+        "system.machine": "x86_64 (8)",
+        "tensorflow.version": "2.0.3 (11)",
+    },
+    OLD_REPORT: {
+        "packages.numpy.version": "1.13.0 (6)",
+        "system.os_version": "16.04 (4)",
+        "tensorflow.version": "1.2.0 (8)",
+    },
+    TABLE: {
+        "gpu.cuda_driver_version": "10.1 (3)",
+        "gpu.devices.0.ecc": "True (7)",
+        "gpu.devices.0.memory_mib": "16130 (8)",
+        "gpu.devices.0.name": "Tesla V100-SXM2 (7) ...",
+        "gpu.driver_version": "418.67 (3)",
+    },
+    WIDE: {
+        "gpu.cuda_driver_version": "12.4 (2)",
+        "gpu.devices.0.memory_mib": "12282 (4)",
+        "gpu.devices.0.name": "GeForce RTX 4070 (3)",
+        "gpu.driver_version": "550.40.07 (2)",
+    },
+    TWO_KINDS: {"gpu.cuda_driver_version": "10.2 (2)", "gpu.driver_version": "440.33.01 (2)"},
+}
+"""What each text states: the value, its line, `...` where it is only the beginning, `?` where it is a guess."""
+
+
+@pytest.mark.parametrize("text", STATED)
+def test_what_a_text_states(text: str) -> None:
+    paste = read_paste(textwrap.dedent(text))
+    assert paste is not None
+    stated = {}
+    for each in paste.statements:
+        marks = " ..." * each.is_loose + " ?" * each.is_guess
+        stated[each.path] = f"{each.value} ({each.line}){marks}"
+    assert (stated, paste.disputed) == (STATED[text], [])
+
+
+def test_each_format_is_tried() -> None:
+    pastes = filter(None, (read_paste(textwrap.dedent(text)) for text in STATED))
+    assert {name for paste in pastes for name in paste.names} == {each.name for each in FORMATS}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello\nworld 1.0", "x" * 5000, "FROM scratch", "dependencies:\n- pip", "\x1b[2J==\n"]
+)
+def test_a_text_that_states_nothing_is_none(text: str) -> None:
+    assert read_paste(text) is None
+
+
+def test_two_values_of_one_fact_are_none() -> None:
+    paste = read_paste("numpy==1.0\nsix==1.2\nnumpy==2.0\n")
+    assert paste is not None
+    assert ([each.path for each in paste.statements], paste.disputed) == (
+        ["packages.six.version"],
+        ["packages.numpy.version"],
+    )
+
+
+def test_a_freeze_and_a_table_in_one_text_are_both_read() -> None:
+    paste = read_paste(textwrap.dedent(FREEZE) + textwrap.dedent(WIDE))
+    assert paste is not None
+    assert paste.describe() == "pasted freeze and nvidia-smi table"
+    assert {each.path.split(".")[0] for each in paste.statements} == {"gpu", "packages", "tensorflow"}

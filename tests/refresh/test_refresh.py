@@ -1,0 +1,312 @@
+"""`make refresh` on recorded answers: what is new comes in, nothing is lost, and bad sources end in a sentence."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomllib
+
+from envlock.web.limits import Limits
+from tests.packages.file_server import files
+from tests.packages.server import IndexServer, index_server
+from tests.web.hostile import Reply, always, answer
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tools"))
+from refresh.__main__ import DATA, LIMIT, MODULES, check_ages, refresh  # noqa: E402
+from refresh.rows import find_list, format_row, parse_row  # noqa: E402
+from refresh.web import Web  # noqa: E402
+
+pytestmark = pytest.mark.network
+
+RECORDED = Path(__file__).parent / "recorded"
+DAY = "2027-01-02"
+QUICK = Limits(connect=1, silence=1, answer=3, window=1, attempts=1)
+METADATA = (RECORDED / "tensorflow-2.22.0rc0-cp311-cp311-manylinux_2_27_x86_64.METADATA").read_text(encoding="utf-8")
+RAW = "/raw.githubusercontent.com"
+PLACES = {
+    f"{RAW}/NVIDIA/open-gpu-kernel-modules/main/README.md": "README.md",
+    f"{RAW}/pciutils/pciids/master/pci.ids": "pci.ids",
+    f"{RAW}/docker-library/official-images/master/library/python": "python",
+}
+PRODUCTS, DEVICES, IMAGES = PLACES
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Return a copy of the tables."""
+    return Path(shutil.copytree(DATA, tmp_path / "data"))
+
+
+def add_wheel(folder: Path, name: str, version: str, tags: str, metadata: str) -> None:
+    folder.mkdir(exist_ok=True)
+    with zipfile.ZipFile(folder / f"{name}-{version}-{tags}.whl", "w") as archive:
+        archive.writestr(f"{name}-{version}.dist-info/METADATA", metadata)
+
+
+def add_tensorflow(
+    folder: Path, version: str, replaced: dict[str, str] | None = None, pythons: tuple[str, ...] = ("cp311", "cp315")
+) -> None:
+    """Put a TensorFlow into an index: the METADATA of 2.22.0rc0, with other texts in place of its own."""
+    metadata = METADATA.replace("Version: 2.22.0rc0", f"Version: {version}")
+    for old, new in (replaced or {}).items():
+        assert old in metadata
+        metadata = metadata.replace(old, new)
+    for name in ("tensorflow", "tensorflow_cpu"):
+        for python in pythons:
+            add_wheel(folder, name, version, f"{python}-{python}-manylinux_2_27_x86_64", metadata)
+
+
+@contextmanager
+def recorded(folder: Path, odd: dict[str, Reply] | None = None, **changed: bytes) -> Iterator[tuple[Web, IndexServer]]:
+    """Serve the recorded answers, and an index from the folder `index`; `changed` replaces a recorded file."""
+    contents = {
+        path: changed.get(name.partition(".")[0], (RECORDED / name).read_bytes()) for path, name in PLACES.items()
+    }
+    (folder / "index").mkdir(parents=True, exist_ok=True)
+    with files(contents, odd) as server, index_server(folder / "index") as index:
+        yield Web(folder / "kept", server.url(), QUICK, index.url), index
+
+
+def rows(data: Path, table: str, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = tomllib.loads((data / f"{table}.toml").read_text(encoding="utf-8"))[name]
+    return found
+
+
+def find_lost(data: Path) -> list[str]:
+    """Return the lines of tables that a refresh took away: none but of a horizon, or of a row that has grown."""
+    lost = []
+    for file in DATA.glob("*.toml"):
+        left = set((data / file.name).read_text(encoding="utf-8").splitlines())
+        lost += [line for line in file.read_text(encoding="utf-8").splitlines() if line not in left]
+    return [line for line in lost if not line.startswith("horizon = ")]
+
+
+def test_from_nothing_to_a_made_up_tensorflow(tmp_path: Path, data: Path) -> None:
+    add_tensorflow(tmp_path / "index", "2.23.0", {"keras-nightly": "keras", ">=9.10.2.21": ">=9.20.0"})
+    with recorded(tmp_path) as (web, index):
+        found = {name: refresh(name, web, data, DAY) for name in ("tensorflow", "needs")}
+        asked = len(index.asked("/files/"))
+        first = {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()}
+        again = {name: refresh(name, web, data, DAY) for name in ("tensorflow", "needs")}
+        assert len(index.asked("/files/")) == asked > 0  # a wheel is read once
+    assert {name: wrong for name, (wrong, _) in found.items()} == {"tensorflow": [], "needs": []}
+    assert [each for _, decide in found.values() for each in decide] == [
+        "`code` of 2.23, for which GPUs its wheels hold code: `envlock doctor` reads that from them",
+        "`ptx` of 2.23: the rows end before it",
+        "`fails` of 2.23: the rows end before it",
+    ]
+    wheel = "tensorflow-2.23.0-cp311-cp311-manylinux_2_27_x86_64.whl"
+    versions = {"cuda": "12.5", "cudnn": "9.20", "and_cuda": True}
+    source = f"wheels: {wheel}, asked on {DAY}"
+    assert rows(data, "tensorflow_builds", "build")[-1] == {
+        "tensorflow": "2.23.0",
+        "python": ["3.11", "3.15"],
+        **versions,
+        "source": source,
+    }
+    assert rows(data, "tensorflow_builds", "and_cuda")[-1]["nccl"] == "2.30.7"
+    needs = {
+        row["package"]: row["takes"] for row in rows(data, "compatibility", "needs") if row["tensorflow"] == "2.23"
+    }
+    assert needs == {"numpy": ">=1.26.0", "protobuf": "<8.0.0,>=6.31.1", "keras": ">=3.12.0.dev"}
+    for table in ("tensorflow_builds", "compatibility"):
+        horizon = tomllib.loads((data / f"{table}.toml").read_text(encoding="utf-8"))["horizon"]
+        assert horizon == {"day": DAY, "of": "TensorFlow", "through": "2.23.0"}
+    assert find_lost(data) == []
+    assert again == found
+    assert {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()} == first
+
+
+def test_a_candidate_gives_way_to_its_release(tmp_path: Path, data: Path) -> None:
+    add_tensorflow(tmp_path / "index", "2.23.0rc1")
+    with recorded(tmp_path) as (web, _):
+        refresh("tensorflow", web, data, DAY)
+        assert [row["tensorflow"] for row in rows(data, "tensorflow_builds", "build")][-1] == "2.23.0rc1"
+        add_tensorflow(tmp_path / "index", "2.23.0", pythons=("cp311",))
+        assert refresh("tensorflow", web, data, DAY)[0] == []
+    for name in ("build", "and_cuda"):
+        assert [row["tensorflow"] for row in rows(data, "tensorflow_builds", name)][-1] == "2.23.0"
+        assert len([row for row in rows(data, "tensorflow_builds", name) if "2.23" in row["tensorflow"]]) == 1
+
+
+def test_what_contradicts_a_row_stays_visible_and_the_row_stays(tmp_path: Path, data: Path) -> None:
+    add_tensorflow(tmp_path / "index", "2.21.0", {"<8.0.0": "<9.0.0"})
+    with recorded(tmp_path) as (web, _):
+        wrong, _ = refresh("needs", web, data, DAY)
+    assert len([each for each in wrong if 'takes "<8.0.0,>=6.31.1"' in each and "says takes" in each]) == 1
+    assert find_lost(data) == []
+    assert 'through = "2.21.0"' in (data / "compatibility.toml").read_text() or "2.22" in str(
+        rows(data, "compatibility", "needs")
+    )
+    assert f'day = "{DAY}"' not in (data / "compatibility.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "trouble", ["500", "slow loris", "breaks off", "login page", "garbage", "no ranges", "truncated range"]
+)
+@pytest.mark.parametrize("name", ["tensorflow", "needs", "standalone"])
+def test_an_index_in_trouble_changes_nothing(tmp_path: Path, data: Path, trouble: str, name: str) -> None:
+    add_tensorflow(tmp_path / "index", "2.23.0")
+    add_versions(tmp_path / "index", (RECORDED / "versions.json").read_text(encoding="utf-8"))
+    before = {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()}
+    with recorded(tmp_path) as (web, index):
+        index.troubles.add(trouble)
+        wrong, decide = refresh(name, web, data, DAY)
+    assert [each.endswith("; nothing was changed") for each in wrong] == [True]
+    assert decide == []
+    assert {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()} == before
+
+
+def add_versions(folder: Path, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    with zipfile.ZipFile(folder / "pbs_installer-2026.10.25-py3-none-any.whl", "w") as archive:
+        archive.writestr("pbs_installer/versions.json", text)
+
+
+def test_the_builds_of_a_python_are_those_that_are_listed(tmp_path: Path, data: Path) -> None:
+    """A build that is known is checked against the list, and no later build of it takes its place."""
+    text = (RECORDED / "versions.json").read_text(encoding="utf-8")
+    add_versions(tmp_path / "index", text)
+    with recorded(tmp_path) as (web, _):
+        assert refresh("standalone", web, data, DAY)[0] == []
+        assert {
+            (row["python"], row["machine"], row.get("stripped")) for row in rows(data, "standalone_pythons", "build")
+        } >= {("3.15.1", machine, True) for machine in ("x86_64", "aarch64")}
+    assert find_lost(data) == []
+    known = next(row for row in rows(data, "standalone_pythons", "build") if row["python"] == "3.14.9")
+    add_versions(tmp_path / "index", text.replace(known["sha256"], "0" * 64))
+    with recorded(tmp_path) as (web, _):
+        (wrong,), _ = refresh("standalone", web, data, DAY)
+    assert known["sha256"] in wrong
+    assert f'says sha256 "{"0" * 64}"' in wrong
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "[1]", '[{"files": 3}]', "<html>"])
+def test_another_list_of_pythons_changes_nothing(tmp_path: Path, data: Path, text: str) -> None:
+    add_versions(tmp_path / "index", text)
+    with recorded(tmp_path) as (web, _):
+        (wrong,), _ = refresh("standalone", web, data, DAY)
+    assert wrong.endswith("; nothing was changed")
+    assert (data / "standalone_pythons.toml").read_bytes() == (DATA / "standalone_pythons.toml").read_bytes()
+
+
+def test_what_is_no_row_changes_nothing(tmp_path: Path, data: Path) -> None:
+    text = (RECORDED / "versions.json").read_text(encoding="utf-8")
+    file = data / "standalone_pythons.toml"
+    lines = file.read_text(encoding="utf-8").split("\n")
+    file.write_text("\n".join(line for line in lines if 'python = "3.15.' not in line), encoding="utf-8")
+    before = file.read_bytes()
+    add_versions(tmp_path / "index", text.replace('"sha256": "', '"sha256": "not a digest '))
+    with recorded(tmp_path) as (web, _):
+        wrong, _ = refresh("standalone", web, data, DAY)
+    assert [("what no row can be (build." in each, each.endswith("; nothing was changed")) for each in wrong] == [
+        (True, True)
+    ]
+    assert file.read_bytes() == before
+
+
+def test_cards_are_found_by_what_the_driver_calls_them(tmp_path: Path, data: Path) -> None:
+    cut = (data / "cuda_images.toml").read_text(encoding="utf-8").split("\n")
+    (data / "cuda_images.toml").write_text("\n".join(line for line in cut if "chip = " not in line), encoding="utf-8")
+    with recorded(tmp_path) as (web, _):
+        wrong, decide = refresh("cards", web, data, DAY)
+        first = (data / "cuda_images.toml").read_bytes()
+        refresh("cards", web, data, DAY)
+    assert (wrong, (data / "cuda_images.toml").read_bytes()) == ([], first)
+    chips = {
+        row["chip"]: (row["compute_capability"], row["names"])
+        for row in rows(data, "cuda_images", "card")
+        if "chip" in row
+    }
+    assert chips["GA100"] == ("8.0", ["NVIDIA A100-SXM4-40GB"])
+    assert chips["GV100"] == ("7.0", ["Tesla V100 SXM2 16GB"])  # too old for the driver's list
+    assert chips["AD103"] == ("8.9", ["NVIDIA GeForce RTX 4090 Laptop GPU"])
+    assert chips["GB110"] == ("10.3", ["NVIDIA GB300"])
+    unknown = "an unlisted chip, whose compute capability has no source here"
+    assert f"NVIDIA DGX Display (PCI ID 1FB0): {unknown}" in decide
+    # What a list no longer has stays, and is reported.
+    products = (RECORDED / "README.md").read_text(encoding="utf-8").split("\n")
+    shorter = "\n".join(line for line in products if "A100" not in line).encode()
+    devices = (RECORDED / "pci.ids").read_bytes().replace(b"GA100", b"XX000")
+    with recorded(tmp_path / "later", README=shorter, pci=devices) as (web, _):
+        wrong, _ = refresh("cards", web, data, DAY)
+    assert wrong == ["card: 1 rows of this source are not in it any more: GA100"]
+    assert (data / "cuda_images.toml").read_bytes() == first
+
+
+@pytest.mark.parametrize("name", ["cards", "slim"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        answer(b"", "500 Internal Server Error"),
+        answer(b"<html>"),
+        answer(b"\xff\xfe"),
+        answer(b"cut", Content_Length="9999"),
+    ],
+    ids=["500", "another page", "no text", "cut off"],
+)
+def test_a_list_in_trouble_changes_nothing(tmp_path: Path, data: Path, name: str, reply: bytes) -> None:
+    before = {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()}
+    with recorded(tmp_path, dict.fromkeys(PLACES, always(reply))) as (web, _):
+        (wrong,), decide = refresh(name, web, data, DAY)
+    assert (wrong.endswith("; nothing was changed"), decide) == (True, [])
+    assert {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()} == before
+
+
+def test_slim_images_grow_and_a_gap_is_for_a_person(tmp_path: Path, data: Path) -> None:
+    text = (RECORDED / "python").read_text(encoding="utf-8")
+    last = next(
+        row["last"]
+        for row in rows(data, "python_images", "slim")
+        if (row["python"], row["suite"]) == ("3.13", "trixie")
+    )
+    text = text.replace("3.13.15-slim-trixie", f"3.13.{last + 1}-slim-trixie")
+    text = text.replace("3.12.14-slim-trixie", "3.12.99-slim-trixie")
+    with recorded(tmp_path, python=f"{text}\nTags: 3.14.9-slim-forky\n".encode()) as (web, _):
+        wrong, decide = refresh("slim", web, data, DAY)
+    assert wrong == []
+    ends = {(row["python"], row["suite"]): row["last"] for row in rows(data, "python_images", "slim")}
+    assert ends["3.13", "trixie"] == last + 1
+    known = {(row["python"], row["suite"]) for row in rows(DATA, "python_images", "slim")}
+    (gap,) = (each for each in decide if "is followed by" in each)
+    assert gap.endswith(" is followed by 99; whether those between were built is not listed")
+    assert "Debian's forky has no row of `system`: its Python, its C library and its compiler" in decide
+    assert {(row["python"], row["suite"]) for row in rows(data, "python_images", "slim")} >= known
+
+
+def test_a_run_that_was_stopped_goes_on_with_what_it_has(tmp_path: Path, data: Path) -> None:
+    with recorded(tmp_path) as (web, _):
+        assert refresh("slim", web, data, DAY)[0] == []
+        for kept in (tmp_path / "kept").iterdir():
+            kept.write_text(kept.read_text(encoding="utf-8").replace("3.10.21", "3.10.22"), encoding="utf-8")
+        assert refresh("slim", web, data, DAY)[0] == []
+    assert "3.10.22" in str([f"{row['python']}.{row['last']}" for row in rows(data, "python_images", "slim")])
+
+
+def test_every_row_of_what_is_refreshed_reads_as_it_is_written() -> None:
+    lists = {"tensorflow_builds": ("build", "and_cuda"), "compatibility": ("needs",), "standalone_pythons": ("build",)}
+    for stem, names in {**lists, "python_images": ("slim",), "cuda_images": ("card",)}.items():
+        text = (DATA / f"{stem}.toml").read_text(encoding="utf-8")
+        for name in names:
+            lines = find_list(text, name)[2]
+            assert [format_row(parse_row(line)) for line in lines] == lines != []
+    assert {stem for stem, _, _ in MODULES.values()} == {*lists, "python_images", "cuda_images"}
+
+
+def test_the_age_of_a_table_is_red_past_a_limit(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    newest = max(
+        line for file in data.glob("*.toml") for line in file.read_text().splitlines() if line.startswith("horizon")
+    )
+    day = date.fromisoformat(newest.partition('day = "')[2][:10])
+    assert check_ages(data, day) in (0, 1)
+    assert check_ages(data, date.fromordinal(day.toordinal() + LIMIT + 1)) == 1
+    assert f", more than {LIMIT}: " in capsys.readouterr().out

@@ -1,0 +1,453 @@
+"""`envlock sync` with the real uv and the real pip, on an index of this machine: what is installed, what never is, and
+what a failure leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.lock.document import validate
+from envlock.packages.pins import list_pins, render_pins
+from envlock.workflows.sync import UNFINISHED
+from tests.conftest import Command
+from tests.exhaustive import exhaustive
+from tests.locks import document
+from tests.packages.projects import BACKEND, PROJECT, make_archive, make_project
+from tests.packages.wheels import make_wheel
+
+pytestmark = [pytest.mark.processes, pytest.mark.longer]
+
+UV = str(Path(sys.executable).with_name("uv"))
+INSTALLERS = ("uv", "pip")
+MAIN = '[project]\nname = "train"\nversion = "1"\n'
+SLEEPING = "import time\nopen({mark!r}, 'w').close()\ntime.sleep(60)\n"
+
+
+@dataclass(frozen=True)
+class World:
+    """A project with a lockfile, and an index that is a folder; nothing else is asked."""
+
+    root: Path
+    envlock: Command
+    installer: str
+
+    @property
+    def index(self) -> Path:
+        return self.root / "index"
+
+    @property
+    def project(self) -> Path:
+        return self.envlock.folder
+
+    @property
+    def lock(self) -> Path:
+        return self.project / "envlock.lock"
+
+    def make(self, name: str, *install: str) -> Path:
+        """Make an environment as its installer does, install into it, and return its interpreter."""
+        folder = self.root / name
+        python = folder / "bin" / "python"
+        if self.installer == "uv":
+            self.run(UV, "venv", "--quiet", "--python", sys.executable, str(folder))
+        else:
+            shutil.copytree(_make_template(), folder, symlinks=True)
+        if install:
+            pip = [UV, "pip", "install", "--python", str(python)]
+            if self.installer == "pip":
+                pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+            self.run(*pip, "--quiet", "--no-deps", *install)
+        return python
+
+    def run(self, *argv: str) -> str:
+        environ = {**os.environ, **self.envlock.environ}
+        done = subprocess.run(argv, cwd=self.project, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{argv}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def capture(self, python: Path, *, hashes: bool = False) -> dict[str, Any]:
+        """Lock an environment, and return the lockfile."""
+        for command in ("capture", "hash")[: 1 + hashes]:
+            done = self.envlock(command, "--python", str(python))
+            assert done.returncode == 0, done.stderr
+        return self.read()
+
+    def begin(self, name: str) -> tuple[Path, list[str]]:
+        """Return the interpreter of an environment that is new, or empty where `python -m venv` would take seconds, and
+        the words that name it.
+        """
+        if self.installer == "uv":
+            return self.root / name / "bin" / "python", ["--new", str(self.root / name)]
+        python = self.make(name)
+        return python, ["--python", str(python)]
+
+    def read(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.lock.read_bytes())
+        return found
+
+    def edit(self, change: Callable[[dict[str, Any]], object]) -> None:
+        lock = self.read()
+        change(lock)
+        self.lock.write_bytes(validate(lock, "envlock.lock").to_bytes())
+
+    def sync(self, *words: str, code: int = 0, environ: dict[str, str] | None = None) -> tuple[str, str]:
+        """Run the command; return what it prints for programs and for people."""
+        done = self.envlock("sync", *words, environ=environ, timeout=120)
+        assert done.returncode == code, f"{done.returncode}\n{done.stdout}{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done.stdout, done.stderr
+
+
+def list_installed(python: Path) -> dict[str, str]:
+    """Return what an environment has, without what it was made with."""
+    program = "import importlib.metadata as m; print({d.metadata['Name']: d.version for d in m.distributions()})"
+    done = subprocess.run([str(python), "-I", "-c", program], capture_output=True, text=True, check=True)
+    found: dict[str, str] = eval(done.stdout)
+    return {name: version for name, version in found.items() if name not in ("pip", "setuptools")}
+
+
+@cache
+def _make_template() -> Path:
+    """Return an environment of `python -m venv`: to copy one is quicker than to make one."""
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp()) / "template"
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(params=INSTALLERS)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "pyproject.toml").write_text(MAIN)
+    index = tmp_path / "index"
+    for name, version in (("thing", "1.0"), ("thing", "2.0"), ("more", "1.0"), ("other", "1.0")):
+        make_wheel(index, name, version)
+    (tmp_path / "uv.toml").write_text(f'no-index = true\nfind-links = ["{index}"]\n')
+    own = {
+        "PIP_FIND_LINKS": str(index),
+        "PIP_NO_INDEX": "1",
+        "PIP_CONFIG_FILE": os.devnull,
+        "UV_CONFIG_FILE": str(tmp_path / "uv.toml"),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_CACHE_DIR": str(tmp_path / "uv"),
+        "PIP_CACHE_DIR": str(tmp_path / "pip"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "ENVLOCK_WITHOUT_TENSORFLOW": "1",
+    }
+    return World(tmp_path, Command([sys.executable, "-m", "envlock"], project, own), request.param)
+
+
+def test_a_new_environment_is_the_locked_one_without_any_proof(world: World) -> None:
+    world.capture(world.make("theirs", "thing==1.0", "more"))
+    out, err = world.sync()
+    assert out.startswith("matches under policy strict")
+    assert list_installed(world.project / ".venv/bin/python") == {"thing": "1.0", "more": "1.0"}
+    assert f"installing with {world.installer}\n" in err
+    assert not (world.project / ".venv" / UNFINISHED).exists()
+    _, err = world.sync("--dry-run")
+    assert f"new environment: {world.project}/.venv-locked, with Python" in err, "the first one is not touched"
+
+
+def test_a_named_environment_is_shown_and_changed_to_the_locked_one(world: World) -> None:
+    world.capture(world.make("theirs", "thing==1.0", "more"))
+    mine = world.make("mine", "thing==2.0", "other")
+    before = world.lock.read_bytes()
+    _, err = world.sync("--python", str(mine), "--dry-run")
+    shown = "  + more 1.0\n  - other 1.0\n  ~ thing 2.0 -> 1.0\n"
+    assert shown in err
+    assert list_installed(mine) == {"thing": "2.0", "other": "1.0"}
+    _, err = world.sync("--python", str(mine))
+    assert shown in err
+    assert list_installed(mine) == {"thing": "1.0", "more": "1.0"}
+    _, err = world.sync("--python", str(mine))
+    assert "the packages are as locked\n" in err
+    assert world.lock.read_bytes() == before
+
+
+def test_another_wheel_of_the_same_version_is_refused_by_its_hash(world: World) -> None:
+    world.capture(world.make("theirs", "thing==1.0"), hashes=True)
+    make_wheel(world.index, "thing", "1.0", files={"thing.py": b"VERSION = 'other'\n"})
+    shutil.rmtree(world.root / "cache")
+    mine = world.make("mine", "other")
+    _, err = world.sync("--python", str(mine), code=5)
+    assert "the environment is as it was" in err
+    assert "hash" in err.lower()
+    assert list_installed(mine) == {"other": "1.0"}
+    if world.installer == "uv":
+        world.sync(code=5)
+    assert not (world.project / ".venv").exists(), "a new environment is removed where its installation fails"
+
+
+@exhaustive
+def test_the_same_version_from_another_wheel_is_replaced_by_the_locked_one(world: World) -> None:
+    wheel = make_wheel(world.root / "patched", "thing", "1.0", files={"thing.py": b"VERSION = 'other'\n"})
+    mine = world.make("mine", str(wheel))
+    world.capture(world.make("theirs", "thing==1.0"), hashes=True)
+    _, err = world.sync("--python", str(mine))
+    assert "  ~ thing 1.0 (from the locked source)\n" in err
+    assert "VERSION = '1.0'" in next(mine.parents[1].glob("lib/*/site-packages/thing.py")).read_text()
+
+
+@exhaustive
+def test_a_commit_is_installed_as_this_commit(world: World) -> None:
+    repository = make_project(world.root / "repository" / "inner", "vcs").parent
+    git = ("git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b")
+    for step in (("init", "-q"), ("add", "."), ("commit", "-qm", "one")):
+        world.run(*git, *step)
+    config = world.root / "gitconfig"
+    config.write_text(f'[url "file://{repository}"]\n\tinsteadOf = https://git.example/team/vcs\n')
+    world.envlock.environ["GIT_CONFIG_GLOBAL"] = str(config)
+    line = "vcs @ git+https://git.example/team/vcs#subdirectory=inner"
+    world.capture(world.make("theirs", line))
+    (repository / "inner" / "vcs.py").write_text("VALUE = 2\n")
+    world.run(*git, "commit", "-qam", "two")
+    python, words = world.begin("mine")
+    world.sync(*words)
+    assert world.run(str(python), "-c", "import vcs; print(vcs.VALUE)") == "1\n"
+
+
+@exhaustive
+def test_folders_are_installed_as_they_lie_here(world: World) -> None:
+    """An editable package of the project's folder, and the project itself."""
+    (world.project / "pyproject.toml").unlink()
+    make_project(world.root / "made", "train")
+    shutil.copytree(world.root / "made", world.project, dirs_exist_ok=True)
+    library = make_project(world.project / "libraries" / "lib", "lib")
+    world.capture(world.make("theirs", "-e", str(library), "-e", str(world.project), "more"))
+    python, words = world.begin("mine")
+    _, err = world.sync(*words)
+    assert f"  lib: {library}, as it is now\n" in err
+    program = "import lib, train; print(lib.__file__, train.__file__)"
+    assert world.run(str(python), "-I", "-c", program) == f"{library}/lib.py {world.project}/train.py\n"
+    shutil.rmtree(library)
+    python, words = world.begin("second")
+    _, err = world.sync(*words, code=1)
+    assert "error: 1 package not installed:\n  lib 1.0: its folder was not found here: install it with" in err
+    assert list_installed(python) == {"more": "1.0", "train": "1.0"}, "all the others are there"
+
+
+@exhaustive
+def test_a_wheel_from_a_file_needs_that_wheel(world: World) -> None:
+    wheel = make_wheel(world.root / "downloads", "local", "1.0")
+    world.capture(world.make("theirs", str(wheel), "more"), hashes=True)
+    kept = world.root / "kept"
+    shutil.move(world.root / "cache", kept)
+    make_wheel(world.project / "wheelhouse", "local", "1.0", files={"local.py": b"VERSION = 'forged'\n"})
+    python, words = world.begin("first")
+    _, err = world.sync(*words, code=1)
+    assert "  local 1.0: its wheel is neither in the cache nor in `wheelhouse` beside the lockfile\n" in err
+    assert list_installed(python) == {"more": "1.0"}
+    shutil.copy(wheel, world.project / "wheelhouse")
+    words = ["--python", str(python)]
+    world.sync(*words)
+    assert list_installed(python) == {"more": "1.0", "local": "1.0"}
+    shutil.rmtree(world.project / "wheelhouse")
+    shutil.move(kept, world.root / "cache")
+    _, words = world.begin("second")
+    world.sync(*words)
+
+
+@exhaustive
+def test_what_was_built_is_built_and_what_was_a_wheel_is_never_built(world: World) -> None:
+    make_archive(world.index, "built")
+    make_wheel(world.index, "native", "1.0", tag="cp311-cp311-manylinux2014_x86_64")
+    names = ["built"]
+    if sys.version_info[:2] == (3, 11):
+        names.append("native")
+    world.capture(world.make("theirs", *names))
+    python, words = world.begin("first")
+    world.sync(*words)
+    assert sorted(list_installed(python)) == names
+    if "native" not in names:
+        pytest.skip("the tag of the wheel is that of Python 3.11")
+    next(world.index.glob("native*.whl")).unlink()
+    make_archive(world.index, "native")
+    # Not those that were downloaded before.
+    for cached in ("uv", "pip"):
+        shutil.rmtree(world.root / cached, ignore_errors=True)
+    python, words = world.begin("second")
+    world.sync(*words, code=5)
+    assert not python.exists() or not list_installed(python)
+
+
+@exhaustive
+def test_without_an_index_a_named_environment_is_as_it_was(world: World) -> None:
+    world.capture(world.make("theirs", "thing==1.0", "more"))
+    mine = world.make("mine", "thing==2.0", "other")
+    before = list_installed(mine)
+    (world.index / "more-1.0-py3-none-any.whl").unlink()
+    for cached in ("uv", "pip"):
+        shutil.rmtree(world.root / cached, ignore_errors=True)
+    _, err = world.sync("--python", str(mine), code=5)
+    assert err.count("error:") == 1
+    assert "more" in err
+    assert "the environment is as it was" in err
+    assert list_installed(mine) == before
+
+
+def test_another_python_is_said_first_with_the_command_for_it(world: World) -> None:
+    world.capture(world.make("theirs", "thing==1.0"))
+    world.edit(lambda lock: lock["facts"]["python"].update(version="3.11.99"))
+    _, err = world.sync(code=2)
+    assert "error: Python 3.11.99 is locked, and here is " in err
+    assert f"run `uv venv --python 3.11.99 {world.project}/.venv`" in err
+    assert not (world.project / ".venv").exists()
+    mine = world.make("mine", "thing==2.0")
+    _, err = world.sync("--python", str(mine), code=1)
+    assert "python.version: locked 3.11.99" in err
+    assert "nothing was changed" in err
+    assert list_installed(mine) == {"thing": "2.0"}
+    world.sync("--python", str(mine), "-p", "functional")
+    assert list_installed(mine) == {"thing": "1.0"}
+
+
+@exhaustive
+@pytest.mark.parametrize("world", ["uv"], indirect=True)
+def test_another_machine_is_said_first_and_the_verdict_is_the_exit_code(world: World) -> None:
+    world.capture(world.make("theirs", "thing==1.0"))
+    world.edit(lambda lock: lock["facts"]["cpu"].update(vendor="Other"))
+    out, err = world.sync(code=1)
+    assert err.startswith("warning: another machine, 1 fact that no installation changes: cpu.vendor\n")
+    assert "cpu.vendor: locked Other" in out
+    assert list_installed(world.project / ".venv/bin/python") == {"thing": "1.0"}
+
+
+@exhaustive
+@pytest.mark.parametrize("world", ["uv"], indirect=True)
+def test_nothing_else_is_changed(world: World) -> None:
+    """Neither by variables of the installers, nor where the folder of a new environment is taken."""
+    world.capture(world.make("theirs", "thing==1.0"))
+    target = world.root / "target"
+    elsewhere = {"PIP_TARGET": str(target), "UV_TARGET": str(target), "PIP_PREFIX": str(target), "PIP_USER": "1"}
+    world.sync(environ=elsewhere)
+    assert not target.exists()
+    taken = world.project / "taken"
+    taken.mkdir()
+    (taken / "file").touch()
+    _, err = world.sync("--new", "taken", code=2)
+    assert f"envlock sync --python {taken}/bin/python" in err
+    assert [each.name for each in taken.iterdir()] == ["file"]
+    _, err = world.sync("--new", "new", "--python", "python", code=2)
+    assert "exclude each other" in err
+
+
+@exhaustive
+@pytest.mark.parametrize("named", [False, True], ids=["new", "named"])
+def test_what_a_killed_command_leaves(world: World, named: bool) -> None:
+    """A new environment is taken for unfinished, and made again; a named one is as it was."""
+    if world.installer == "pip" and not named:
+        pytest.skip("the same as with uv")
+    make_archive(world.index, "slow")
+    slow = world.root / "unpacked" / "slow"
+    mark = world.root / "building"
+    world.capture(world.make("theirs", "slow", "thing==1.0", "more"), hashes=True)
+    words = ("--python", str(world.make("mine", "thing==2.0"))) if named else ()
+    before = list_installed(world.root / "mine/bin/python") if named else None
+    # From here on its build takes a minute.
+    (slow / "backend.py").write_text(SLEEPING.format(mark=str(mark)) + BACKEND.format(name="slow"))
+    (slow / "pyproject.toml").write_text(PROJECT.format(name="slow"))
+    (slow / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
+    with tarfile.open(world.index / "slow-1.0.tar.gz", "w:gz") as archive:
+        archive.add(slow, "slow-1.0")
+    for cached in ("uv", "pip"):
+        shutil.rmtree(world.root / cached, ignore_errors=True)
+    environ = {**os.environ, **world.envlock.environ}
+    argv = [sys.executable, "-m", "envlock", "sync", *words]
+    child = subprocess.Popen(argv, cwd=world.project, env=environ, stderr=subprocess.DEVNULL)
+    for _ in range(600):
+        if mark.exists():
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the build did not begin")
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    _kill_children(mark)
+    if named:
+        assert list_installed(world.root / "mine/bin/python") == before
+    else:
+        assert (world.project / ".venv" / UNFINISHED).exists()
+    (slow / "backend.py").write_text(BACKEND.format(name="slow"))
+    with tarfile.open(world.index / "slow-1.0.tar.gz", "w:gz") as archive:
+        archive.add(slow, "slow-1.0")
+    world.sync(*words)
+    if not named:
+        assert not (world.project / ".venv" / UNFINISHED).exists()
+        assert not (world.project / ".venv-locked").exists()
+
+
+def _kill_children(mark: Path) -> None:
+    """End the installer and the build that the killed command has left, which are in one session."""
+    for process in Path("/proc").iterdir():
+        if not process.name.isdecimal():
+            continue
+        try:
+            words = (process / "cmdline").read_bytes()
+            if str(mark.parent).encode() in words and int(process.name) != os.getpid():
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:
+            continue
+
+
+BAD = {
+    "an option after the URL": {"url": "https://a.example/x.whl --extra-index-url http://evil"},
+    "a marker": {"url": "https://a.example/x.whl ; python_version > '3'"},
+    "a variable": {"url": "https://a.example/${HOME}/x.whl"},
+    "an option for ssh": {"url": "ssh://-oProxyCommand=touch/x", "vcs": "git", "commit": "ab" * 20},
+    "a command": {"url": "https://a.example/$(touch x)", "vcs": "git", "commit": "ab" * 20},
+    "a folder above": {"url": "https://a.example/x", "vcs": "git", "commit": "ab" * 20, "subdirectory": "../../etc"},
+    "a fragment": {"url": "https://a.example/x", "vcs": "git", "commit": "ab" * 20, "subdirectory": "a&egg=b #x"},
+    "another system": {"url": "https://a.example/x", "vcs": "hg", "commit": "ab" * 20},
+    "no commit": {"url": "https://a.example/x", "vcs": "git"},
+}
+
+
+@pytest.mark.parametrize("origin", BAD.values(), ids=BAD)
+def test_no_line_has_what_an_installer_would_take_for_something_else(origin: dict[str, str]) -> None:
+    packages = {"bad": {"version": "1.0", "origin": {"editable": False, **origin}}, "good": {"version": "1.0"}}
+    facts = {**document()["facts"], "packages": packages}
+    pins, left_out = list_pins(validate(document(facts=facts), "envlock.lock"))
+    assert render_pins(pins, hashes=False) == "good==1.0\n"
+    assert [package.name for package in left_out] == ["bad"]
+
+
+def test_a_version_that_no_installer_knows_is_left_out() -> None:
+    packages = {
+        "odd": {"version": "1.0-final-2"},
+        "none": {"installer": "pip"},
+        "of-conda": {"version": "1", "installer": "conda"},
+    }
+    facts = {**document()["facts"], "packages": packages}
+    pins, left_out = list_pins(validate(document(facts=facts), "envlock.lock"))
+    assert (pins, {package.name for package in left_out}) == ([], {"none", "odd", "of-conda"})
+
+
+@exhaustive
+@pytest.mark.tensorflow
+def test_the_environment_of_tensorflow_is_made_again(tmp_path: Path, tensorflow_python: Path) -> None:
+    """By version from the index that pip and uv ask; TensorFlow computes in it."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_", "HTTP"))}
+    envlock = Command([sys.executable, "-m", "envlock"], tmp_path, {**kept, "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    done = envlock("capture", "--python", str(tensorflow_python), timeout=120)
+    assert done.returncode == 0, done.stderr
+    done = envlock("sync", timeout=900)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    program = "import tensorflow as tf; print(int(tf.reduce_sum(tf.range(5))))"
+    python = str(tmp_path / ".venv" / "bin" / "python")
+    out = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert out.stdout == "10\n"
