@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from envlock.data.compatibility import find_failure, find_ptx_cuda, load_compatibility_table
 from envlock.data.determinism import resolve_citation
 from envlock.data.image_tables import Tables, WheelBuild
 from envlock.images.candidate import Value
+from envlock.images.card_names import simplify_name
 from envlock.images.drivers import find_first_cuda, list_runnable_code
 from envlock.images.listing import LISTING_VERSION
 from envlock.images.reference import Reference
@@ -23,32 +25,45 @@ from envlock.runtime.release import minor, parse_release
 YES, DRIVER, UNKNOWN, NO = "yes", "driver", "unknown", "no"
 """With machine code; with PTX that the driver compiles; no source states it; not at all."""
 
+_ASK = "`nvidia-smi --query-gpu=compute_cap --format=csv` prints it"
 ORDER = (YES, DRIVER, UNKNOWN, NO)
 _CAPABILITY = re.compile(r"(?:(?:sm|compute)_)?([0-9]{1,2})\.?([0-9])[af]?")
-_BRANDS = re.compile(r"\b(?:nvidia|geforce)\b|\bmig \d+g\.\d+gb\b.*")
 
 
 def find_capability(text: str, tables: Tables) -> str:
     """Return the compute capability for `sm_120`, `12.0`, or the name of a card such as `RTX 5090`.
 
     Raises:
-        UsageError: no table has such a card.
+        UsageError: no table has such a card, or it is the name of several.
     """
     match = _CAPABILITY.fullmatch(text.strip().lower())
     if match is not None:
         return f"{match[1]}.{match[2]}"
+    wanted = simplify_name(text)
+    known: dict[str, str] = {}
+    found = []
     for row in tables.cuda.card:
-        if _normalize_name(text) in map(_normalize_name, row.names):
-            return row.compute_capability
-    raise UsageError(
-        f"unknown GPU `{text}`",
-        hint="name its compute capability, such as sm_120: "
-        "`nvidia-smi --query-gpu=compute_cap --format=csv` prints it",
-    )
-
-
-def _normalize_name(name: str) -> str:
-    return " ".join(_BRANDS.sub(" ", name.lower().replace("-", " ")).split())
+        for name in row.names:
+            key = simplify_name(name)
+            known.setdefault(key, f"{name.removeprefix('NVIDIA ')} ({row.compute_capability})")
+            # What NVIDIA lists under a name counts more than a chip that somebody sold under it.
+            if key == wanted and row.chip is None:
+                return row.compute_capability
+            if key == wanted and row.compute_capability not in found:
+                found.append(row.compute_capability)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"`{text}` is the name of GPUs of several compute capabilities: {', '.join(found)}",
+            hint=f"name the one instead: {_ASK}",
+        )
+    hint = f"name its compute capability, such as sm_120: {_ASK}"
+    near = sorted((key for key in known if len(wanted) > 2 and wanted in key), key=len)
+    near = (near or get_close_matches(wanted, known))[:3]
+    if near:
+        hint += f"; the nearest known: {', '.join(known[key] for key in near)}"
+    raise UsageError(f"unknown GPU `{text}`", hint=hint)
 
 
 class _Verdict(NamedTuple):

@@ -9,9 +9,11 @@ import pytest
 
 from envlock.data.compatibility import find_failure, find_ptx_cuda
 from envlock.data.image_tables import load_image_tables
+from envlock.images.card_names import simplify_name
 from envlock.images.cards import ORDER, find_capability, list_runnable
 from envlock.reports.image_text import render_answers
 from envlock.runtime.errors import UsageError
+from envlock.runtime.release import parse_release
 from tests.conftest import Command
 
 TABLES = load_image_tables()
@@ -57,28 +59,109 @@ def runs(capability: str) -> dict[str, tuple[str, str]]:
         ("H100", "9.0"),
         ("NVIDIA GeForce RTX 5090", "12.0"),
         ("rtx-4090", "8.9"),
+        # What NVML and nvidia-smi print.
+        ("Tesla T4", "7.5"),
+        ("NVIDIA T4G", "7.5"),
+        ("NVIDIA A100-SXM4-40GB", "8.0"),
+        ("NVIDIA A100 80GB PCIe MIG 1g.10gb", "8.0"),
+        ("NVIDIA A100-SXM4-80GB MIG 1c.3g.40gb", "8.0"),
+        ("NVIDIA A10G", "8.6"),
+        ("A10G", "8.6"),
+        ("NVIDIA H100 80GB HBM3", "9.0"),
+        ("NVIDIA H100 PCIe", "9.0"),
+        ("NVIDIA H200 NVL", "9.0"),
+        ("NVIDIA GH200 144G HBM3e", "9.0"),
+        ("NVIDIA B300 SXM6 AC", "10.3"),
+        ("NVIDIA GB10", "12.1"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "8.9"),
+        ("NVIDIA GeForce RTX 2080 with Max-Q Design", "7.5"),
+        ("NVIDIA GeForce RTX 5060 Ti", "12.0"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "12.0"),
+        ("NVIDIA RTX 4000 SFF Ada Generation", "8.9"),
+        ("NVIDIA RTX A2000 8GB Laptop GPU", "8.6"),
+        ("Quadro RTX 6000", "7.5"),
+        ("Tesla V100-SXM2-16GB", "7.0"),
+        ("Tesla V100S-PCIE-32GB", "7.0"),
+        ("Tesla P100-PCIE-16GB", "6.0"),
+        ("GeForce GTX 1060 6GB", "6.1"),
+        ("NVIDIA TITAN X (Pascal)", "6.1"),
+        ("NVIDIA GeForce GTX TITAN X", "5.2"),
+        ("Tesla M60", "5.2"),
+        ("Quadro K2200", "5.0"),
+        ("Tesla K80", "3.7"),
+        ("Tesla K40m", "3.5"),
+        ("Orin (nvgpu)", "8.7"),
+        ("NVIDIA Thor", "11.0"),
+        ("GPU 0: Tesla T4 (UUID: GPU-6f1c)", "7.5"),
+        # Virtual GPUs.
+        ("GRID T4-16Q", "7.5"),
+        ("GRID V100DX-32Q", "7.0"),
+        ("GRID RTX6000-4Q", "7.5"),
+        ("NVIDIA RTX6000-Ada-48Q", "8.9"),
+        ("NVIDIA RTXA6000-48Q", "8.6"),
+        ("NVIDIA A100D-1-10CME", "8.0"),
+        ("NVIDIA H100XM-80C", "9.0"),
+        ("NVIDIA L40S-48Q", "8.9"),
+        # What people write.
+        ("rtx4090", "8.9"),
+        ("RTX 3050Ti", "8.6"),
+        ("Jetson Orin NX 16GB", "8.7"),
+        ("Jetson T5000", "11.0"),
+        ("GB200 NVL72", "10.0"),
+        ("GeForce(R) GTX 1650 Ti", "7.5"),
+        # By NVIDIA's list, not by the GK106 that somebody sold under this name.
+        ("GeForce GTX 750 Ti", "5.0"),
     ],
 )
 def test_a_card_is_named_by_number_or_name(text: str, capability: str) -> None:
     assert find_capability(text, TABLES) == capability
 
 
-@pytest.mark.parametrize("text", ["", "RTX 9999", "sm_", "9", "NVIDIA"])
-def test_a_card_that_no_table_has_is_refused(text: str) -> None:
+ASK = "`nvidia-smi --query-gpu=compute_cap --format=csv` prints it"
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("", ""),
+        ("NVIDIA Graphics Device", ""),
+        ("sm_", ""),
+        ("9", ""),
+        ("RTX 6000", "; the nearest known: RTX 6000D (12.0), RTX 6000 Ada (8.9), Quadro RTX 6000 (7.5)"),
+        ("4090", "; the nearest known: RTX 4090 (8.9), GeForce RTX 4090 D (8.9)"),
+        ("H10", "; the nearest known: H100 (9.0)"),
+    ],
+)
+def test_a_card_that_no_table_has_is_refused_with_the_nearest_ones(text: str, near: str) -> None:
     with pytest.raises(UsageError) as raised:
         find_capability(text, TABLES)
     assert raised.value.message == f"unknown GPU `{text}`"
-    assert raised.value.hint == (
-        "name its compute capability, such as sm_120: `nvidia-smi --query-gpu=compute_cap --format=csv` prints it"
-    )
+    assert raised.value.hint == f"name its compute capability, such as sm_120: {ASK}{near}"
 
 
-def test_no_card_has_two_capabilities() -> None:
-    names = [name for row in TABLES.cuda.card for name in row.names]
-    assert len(set(names)) == len(names)
-    assert {row.compute_capability for row in TABLES.cuda.card} - {"3.7"} <= {
-        row.compute_capability for row in TABLES.cuda.gpu
-    }
+def test_a_name_of_several_gpus_is_refused() -> None:
+    with pytest.raises(UsageError) as raised:
+        find_capability("GeForce GT 730", TABLES)
+    assert raised.value.message == "`GeForce GT 730` is the name of GPUs of several compute capabilities: 2.1, 3.0, 3.5"
+    assert raised.value.hint == f"name the one instead: {ASK}"
+
+
+def test_every_name_of_the_table_is_found() -> None:
+    capabilities: dict[str, set[str]] = {}
+    for row in TABLES.cuda.card:
+        for name in row.names:
+            assert simplify_name(name)
+            capabilities.setdefault(simplify_name(name), set()).add(row.compute_capability)
+    assert len(capabilities) > 400
+    several = {key: each for key, each in capabilities.items() if len(each) > 1}
+    # Since the RTX cards of 2018 every name is that of one GPU.
+    assert {max(each, key=parse_release) for each in several.values()} <= {"2.1", "3.0", "3.5", "5.0", "6.1"}
+    for row in TABLES.cuda.card:
+        for name in row.names:
+            if simplify_name(name) not in several:
+                assert find_capability(name, TABLES) == row.compute_capability
+    known = {row.compute_capability for row in TABLES.cuda.gpu}
+    assert {key for row in TABLES.cuda.card if parse_release(key := row.compute_capability) >= (6,)} <= known
 
 
 def test_what_runs_on_blackwell() -> None:
@@ -111,7 +194,7 @@ def test_an_old_card_is_not_in_new_images_and_wheels() -> None:
         "no",
         "TensorFlow holds no code for compute capability 3.5, only sm_60, sm_70, sm_80, sm_89, compute_90.",
     )
-    assert render_answers(list_runnable("3.5", TABLES)).splitlines()[0] == "GPUs of compute capability 3.5"
+    assert render_answers(list_runnable("3.5", TABLES)).splitlines()[0] == "GPUs of compute capability 3.5 (K20, K40)"
 
 
 def test_a_card_of_tomorrow_is_nobodys() -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from envlock.images.card_names import simplify_name
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
 from refresh.found import Found
@@ -15,6 +16,13 @@ from refresh.web import Web
 PRODUCTS = "https://raw.githubusercontent.com/NVIDIA/open-gpu-kernel-modules/main/README.md"
 DEVICES = "https://raw.githubusercontent.com/pciutils/pciids/master/pci.ids"
 CHIPS = {
+    "2.0": ["GF100", "GF110"],
+    "2.1": ["GF104", "GF106", "GF108", "GF114", "GF116", "GF117", "GF119"],
+    "3.0": ["GK104", "GK106", "GK107"],
+    "3.5": ["GK110", "GK180", "GK208"],
+    "3.7": ["GK210"],
+    "5.0": ["GM107", "GM108"],
+    "5.2": ["GM200", "GM204", "GM206"],
     "6.0": ["GP100"],
     "6.1": ["GP102", "GP104", "GP106", "GP107", "GP108"],
     "7.0": ["GV100"],
@@ -29,17 +37,25 @@ CHIPS = {
     "12.1": ["GB20B"],
 }
 """Source: https://gitlab.freedesktop.org/mesa/mesa, src/nouveau/winsys/nouveau_device.c, sm_for_chipset, where a chip has the
-number of its name (GP100 is 0x130, GB202 is 0x1b2); 10.3 and 12.1 are those of the cards B300 and GB10 in cuda_images.toml."""
+number of its name (GP100 is 0x130, GB202 is 0x1b2); 3.7, 10.3 and 12.1 are those of the cards K80, B300 and GB10 in
+cuda_images.toml."""
 CAPABILITIES = {chip: capability for capability, chips in CHIPS.items() for chip in chips}
 EVIDENCE = {
     "products": "https://github.com/NVIDIA/open-gpu-kernel-modules, README.md, Compatible GPUs: what the driver calls "
     "each GPU from Turing on; its chip by the PCI ID: https://github.com/pciutils/pciids, pci.ids; the capability of "
     "the chip: https://gitlab.freedesktop.org/mesa/mesa, src/nouveau/winsys/nouveau_device.c, sm_for_chipset, and of "
-    "GB110 and GB20B by their cards B300 and GB10",
-    "devices": "https://github.com/pciutils/pciids, pci.ids: chip and name; the capability of the chip as for products",
+    "GK210, GB110 and GB20B by their cards K80, B300 and GB10",
+    "devices": "https://github.com/pciutils/pciids, pci.ids: chip and name, where a simpler name has none of the driver's; "
+    "the capability of the chip as for products",
 }
 PRODUCT = re.compile(
     r"^\| (\S.*?) +\| ([0-9A-F]{4})(?: [0-9A-F]{4} [0-9A-F]{4})? +\|$", re.MULTILINE
+)
+SOLD = re.compile(
+    r"(GeForce|Quadro|Tesla|GRID|NVS|CMP|TITAN|Jetson|(RTX|GT) (?!\d+$)|[A-Z]{1,2}\d{1,4}[A-Z]?$)"
+)
+UNSOLD = re.compile(
+    r"SKU|USM|vGPU|FAKE|Stella|Processor|IceCube|Service|Sample|NVSwitch|PG\d|GM\d|\d\d\d 9|Core|DGX1"
 )
 DEVICE = re.compile(r"^\t([0-9a-f]{4})  ([A-Z]{2}[0-9A-F]{3})[A-Z]*(?: / [^\[]+)? \[(.+)\]$")
 
@@ -70,11 +86,17 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
                 "whose compute capability has no source here"
             )
     new = frozenset(names)
-    for chip, name in known.values():
-        if chip in CAPABILITIES and chip not in new:
-            names.setdefault(chip, set()).add(name)
+    told = {
+        (simplify_name(name), CAPABILITIES[chip]) for chip, each in names.items() for name in each
+    }
+    for chip, name in sorted(known.values(), key=lambda row: (len(row[1]), row)):
+        for part in _split(name) if chip in CAPABILITIES else ():
+            key = simplify_name(part), CAPABILITIES[chip]
+            if key[0] and key not in told:
+                told.add(key)
+                names.setdefault(chip, set()).add(part)
     sources = {
-        True: f"products: driver {driver[1]}, asked on {day}",
+        True: f"products: driver {driver[1]}, and devices: version {version[1]}, asked on {day}",
         False: f"devices: version {version[1]}, asked on {day}",
     }
     rows = [
@@ -101,6 +123,17 @@ def _list_devices(text: str) -> Iterator[tuple[str, str, str]]:
         match = DEVICE.match(line)
         if match is not None:
             yield match[1], match[2], match[3]
+
+
+def _split(name: str) -> Iterator[str]:
+    """Yield the names in `GeForce GT 620M/630M` or `Tesla C2050 / C2070`; none of samples and boards."""
+    start = ""
+    for part in map(str.strip, name.split("/")):
+        full = start + part if part[:1].isdigit() else part
+        if SOLD.match(full) and not UNSOLD.search(full):
+            yield full
+        if not part[:1].isdigit():
+            start = part[: part.rfind(" ") + 1]
 
 
 def _join(names: set[str], chip: str, table: dict[str, Any]) -> list[str]:
