@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envlock.runtime import lockfile
 from envlock.runtime.policies import DEFAULT
 from envlock.workflows.settings_changes import add_policy
 
@@ -22,7 +21,7 @@ repos:
 """
 WORKFLOW = """\
 # .github/workflows/envlock.yml
-# A runner is a machine of its own: lock with the policy `bits`, or add it by `envlock capture --add-machine`.
+# A runner is another machine: `functional` holds the software there, and a lock with `-p bits` and a canary the bits, too.
 name: envlock
 on: [push, pull_request]
 permissions:
@@ -35,26 +34,15 @@ jobs:
     steps:
       - uses: actions/checkout@v5
       - uses: astral-sh/setup-uv@v7
-      - run: {install}
       - run: uv tool install "$ENVLOCK"
-      - run: envlock verify --format github
+      - run: uv venv --python "$(jq -r .facts.python.version envlock.lock)"
+      - run: envlock sync --python .venv/bin/python --policy functional --format github
 """
 TARGET = """\
 # Makefile
 .PHONY: envlock
 envlock:
 \tenvlock capture --check
-"""
-INSTALLS = {
-    "uv.lock": "uv sync --locked",
-    "poetry.lock": "uvx poetry install",
-    "pdm.lock": "uvx pdm sync",
-    "Pipfile.lock": "uvx pipenv sync",
-    "requirements.txt": "uv venv && uv pip install -r requirements.txt",
-    "pyproject.toml": "uv venv && uv pip install .",
-}
-"""A file of the project -> the command that installs the environment from it, where envlock finds
-it.
 """
 
 
@@ -63,19 +51,11 @@ def init(policy: str = DEFAULT) -> tuple[Path | None, str]:
     make.
 
     The path is None, and nothing is written, if pyproject.toml has such settings already. Each of
-    the other files is complete, starts with its name, and ends with the exit code of `envlock
-    verify`.
+    the other files is complete, starts with its name, and ends with the exit code of a
+    verdict.
 
     Raises:
         UsageError: pyproject.toml cannot be read or written, or its settings are not valid.
     """
-    folder = Path(lockfile.find_project(str(Path.cwd())))
-    install = INSTALLS["pyproject.toml"]
-    # The first that is found counts: what a package manager has resolved, before what it was
-    # resolved from.
-    for name, command in INSTALLS.items():
-        if (folder / name).is_file():
-            install = command
-            break
-    files = "\n".join([HOOK, WORKFLOW.format(install=install), TARGET])
+    files = "\n".join([HOOK, WORKFLOW, TARGET])
     return add_policy(Path.cwd(), policy), files

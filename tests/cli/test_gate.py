@@ -61,21 +61,23 @@ class Project:
         (self.folder / "envlock.lock").write_text(json.dumps(document), encoding="utf-8")
 
     def codes(self) -> list[int]:
-        """Return how the hook, the last step of the workflow, the target and line 1 of a script end."""
-        hook, step, target = lines()
+        """Return how the hook and the target, `verify` and line 1 of a script end."""
+        hook, target = lines()
         assert hook == target
         script = subprocess.run(
             [sys.executable, "-c", ASSERT], cwd=self.folder, env=self.environ, capture_output=True, check=False
         )
-        found = [self.envlock(*shlex.split(line)[1:], environ=self.environ).returncode for line in (hook, step)]
+        found = [
+            self.envlock(*shlex.split(line)[1:], environ=self.environ).returncode
+            for line in (hook, "envlock verify --format github")
+        ]
         return [*found, script.returncode]
 
 
-def lines() -> tuple[str, str, str]:
-    """Return the commands of the three files."""
+def lines() -> tuple[str, str]:
+    """Return the commands of the hook and the target."""
     hook = yaml.safe_load(init.HOOK)["repos"][0]["hooks"][0]["entry"]
-    steps = yaml.safe_load(init.WORKFLOW)["jobs"]["environment"]["steps"]
-    return hook, steps[-1]["run"], init.TARGET.rpartition("\t")[2].strip()
+    return hook, init.TARGET.rpartition("\t")[2].strip()
 
 
 @pytest.fixture
@@ -217,11 +219,7 @@ def test_the_exception_is_short_begins_with_the_cause_and_ends_with_the_way_out(
 # --- the files
 
 
-@pytest.mark.parametrize(("file", "command"), init.INSTALLS.items())
-def test_the_files_are_whole_and_install_by_what_the_project_has(
-    file: str, command: str, envlock: Command, tmp_path: Path
-) -> None:
-    (tmp_path / file).touch()
+def test_the_files_are_whole(envlock: Command) -> None:
     hook, workflow, target = envlock("init", "-p", "same-arch").stdout.split("\n\n")
     assert [text.partition("\n")[0] for text in (hook, workflow, target)] == [
         "# .pre-commit-config.yaml",
@@ -231,9 +229,7 @@ def test_the_files_are_whole_and_install_by_what_the_project_has(
     assert list(yaml.safe_load(hook)) == ["repos"]
     parsed = yaml.safe_load(workflow)
     assert (parsed["name"], parsed[True]) == ("envlock", ["push", "pull_request"])  # YAML 1.1 reads `on` so
-    steps = [step.get("run") for step in parsed["jobs"]["environment"]["steps"]]
-    assert steps[2:] == [command, 'uv tool install "$ENVLOCK"', "envlock verify --format github"]
-    assert "--policy" not in hook + workflow + target
+    assert "--policy" not in hook + target
 
 
 OFTEN = ("pip is removed", "no NumPy")
@@ -245,20 +241,19 @@ OFTEN = ("pip is removed", "no NumPy")
     "name", [pytest.param(name, marks=() if name in OFTEN else exhaustive) for name in (*HARMLESS, *HARMFUL)]
 )
 def test_the_files_run_as_they_are_printed(name: str, project: Project, tmp_path: Path) -> None:
-    """By pre-commit and make themselves; a runner's last line by a shell."""
-    hook, workflow, target = project.run("init").stdout.split("\n\n")
+    """By pre-commit and make themselves; a runner's lines are in `test_sync`."""
+    hook, _, target = project.run("init").stdout.split("\n\n")
     project.run("capture", "-q")
     (tmp_path / ".pre-commit-config.yaml").write_text(f"{hook}\n", encoding="utf-8")
     (tmp_path / "Makefile").write_text(f"{target}\n", encoding="utf-8")
-    step = yaml.safe_load(workflow)["jobs"]["environment"]["steps"][-1]["run"]
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     subprocess.run(["git", "add", ".pre-commit-config.yaml"], cwd=tmp_path, check=True)
     {**HARMLESS, **HARMFUL}[name](project)
     environ = {**project.environ, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
     environ |= {"VIRTUAL_ENV": sys.prefix, "PRE_COMMIT_HOME": str(tmp_path / "home")}
     red = []
-    for argv in ([sys.executable, "-m", "pre_commit", "run", "--all-files"], ["make", "envlock"], ["sh", "-c", step]):
+    for argv in ([sys.executable, "-m", "pre_commit", "run", "--all-files"], ["make", "envlock"]):
         done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
         red.append(done.returncode != 0)
         assert "Traceback" not in done.stdout + done.stderr
-    assert red == [name in HARMFUL] * 3
+    assert red == [name in HARMFUL] * 2

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from envlock.lock.document import validate
 from envlock.packages.pins import list_pins, render_pins
 from envlock.workflows.sync import UNFINISHED
-from tests.conftest import Command
+from tests.conftest import Command, absent
 from tests.exhaustive import exhaustive
 from tests.locks import document
 from tests.packages.projects import BACKEND, PROJECT, make_archive, make_project
@@ -314,6 +315,33 @@ def test_another_python_is_said_first_with_the_command_for_it(world: World) -> N
     assert list_installed(mine) == {"thing": "2.0"}
     world.sync("--python", str(mine), "-p", "functional")
     assert list_installed(mine) == {"thing": "1.0"}
+
+
+@pytest.mark.parametrize("world", ["uv"], indirect=True)
+def test_the_printed_workflow_is_green_on_another_machine_and_red_for_another_package(world: World) -> None:
+    """Its lines as a runner's shell runs them, on one processor; envlock is already installed."""
+    if shutil.which("jq") is None:
+        absent("needs jq, which a runner has")
+    world.capture(world.make("theirs", "thing==1.0"))
+    workflow = world.envlock("init").stdout.split("\n\n")[1]
+    steps = [step["run"] for step in yaml.safe_load(workflow)["jobs"]["environment"]["steps"] if "run" in step]
+    assert steps[0] == 'uv tool install "$ENVLOCK"'
+    processor = str(min(os.sched_getaffinity(0)))
+    path = f"{Path(sys.executable).parent}:{sys.base_prefix}/bin:{os.environ['PATH']}"
+    environ = {**os.environ, **world.envlock.environ, "PATH": path}
+
+    def run(step: str) -> subprocess.CompletedProcess[str]:
+        argv = ["taskset", "--cpu-list", processor, "bash", "-e", "-c", step]
+        return subprocess.run(argv, cwd=world.project, env=environ, capture_output=True, text=True, check=False)
+
+    first = run(steps[1])
+    assert first.returncode == 0, first.stderr
+    done = run(steps[2])
+    assert done.returncode == 0, done.stderr
+    assert "differences that policy functional allows" in done.stdout
+    assert "::error" not in done.stdout
+    world.edit(lambda lock: lock["facts"]["packages"]["thing"].update(version="3.0"))
+    assert run(steps[2]).returncode != 0
 
 
 @exhaustive
