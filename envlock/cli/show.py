@@ -103,12 +103,20 @@ def _show_paste(paste: Paste, form: str) -> None:
             "facts": paste.make_facts(),
             "lines": lines,
             "disputed": paste.disputed,
+            "unversioned": paste.unversioned,
         }
         emit(json.dumps(document, indent=2, sort_keys=True))
         return
     facts = [(each.path, each.value, each.line) for each in paste.statements]
     unstated = name_unstated([each.path for each in paste.statements])
-    emit(paint(render_paste(paste.describe(), facts, unstated, paste.disputed), color=has_color()))
+    text = render_paste(
+        paste.describe(),
+        facts,
+        unstated,
+        disputed=paste.disputed,
+        unversioned=paste.unversioned,
+    )
+    emit(paint(text, color=has_color()))
 
 
 def _find_line(name: str | None, python: Path | None) -> str:

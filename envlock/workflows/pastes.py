@@ -251,6 +251,9 @@ def _list_notes(lone: Collection[str], pastes: list[Paste]) -> list[str]:
     disputed = [path for paste in pastes for path in paste.disputed]
     if disputed:
         notes.append(f"not compared, as the text states two values: {_join(disputed)}")
+    unversioned = [name for paste in pastes for name in paste.unversioned]
+    if unversioned:
+        notes.append(f"not compared, as the text states no version: {_join(unversioned)}")
     return notes
 
 

@@ -143,7 +143,8 @@ def read_pasted(data: bytes, folder: Path) -> None:
     if paste is None:
         return
     facts = [(each.path, each.value, each.line) for each in paste.statements]
-    shown = [line for _, line in render_paste(paste.describe(), facts, "", paste.disputed)]
+    lines = render_paste(paste.describe(), facts, "", disputed=paste.disputed, unversioned=paste.unversioned)
+    shown = [line for _, line in lines]
     shown += [each.source for each in diff(paste, locks()[0]).findings]
     if not all(line.isprintable() for line in shown):
         raise AcceptedError("a character that a terminal obeys is shown")

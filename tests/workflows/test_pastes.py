@@ -74,6 +74,13 @@ def test_what_has_another_name_elsewhere_is_not_compared_but_said() -> None:
     assert report.notes == ["not compared, as the other side has nothing of the name: cudatoolkit and nltk"]
 
 
+def test_a_package_without_a_version_is_named() -> None:
+    text = (
+        "numpy==1.26.4\nsix @ file:///home/a/six\n-e git+https://git.example/a/b.git@f00#egg=six_more&subdirectory=x\n"
+    )
+    assert compared(text).notes == ["not compared, as the text states no version: six and six-more"]
+
+
 def test_what_the_policy_accepts_is_no_difference() -> None:
     table = "| NVIDIA-SMI 1  Driver Version: 535.54.03 |\n|  0  Tesla V100-SXM2-16GB  Off | 0:0 Off | N/A |\n"
     table += "| N/A 38C P0 41W / 300W | 10633MiB / 16160MiB | 0% Default |\n"

@@ -45,12 +45,14 @@ class Paste(NamedTuple):
         names: of the formats that were found.
         statements: the first of each path.
         disputed: the paths that the text states twice, with other values; they are not statements.
+        unversioned: the packages that it names by the place that they came from alone.
         lines: all lines, for messages.
     """
 
     names: list[str]
     statements: list[Statement]
     disputed: list[str]
+    unversioned: list[str]
     lines: list[str]
 
     def describe(self) -> str:
@@ -88,7 +90,8 @@ def read_paste(text: str) -> Paste | None:
     if not found:
         return None
     statements = [each for path, each in sorted(found.items()) if path not in disputed]
-    return Paste(names, statements, sorted(disputed), lines)
+    unversioned = sorted({*pip_lists.list_unversioned(numbered)})
+    return Paste(names, statements, sorted(disputed), unversioned, lines)
 
 
 def _unquote(line: str) -> str:

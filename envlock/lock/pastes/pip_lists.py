@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envlock.lock.pastes.statement import NAME, VERSION, Line, Statement, match_lines, state_package
+from envlock.runtime.distributions import normalise
 
 _PIN = re.compile(
     rf"({NAME})(?:\[[\w, .-]*\])? ?={{2,3}} ?({VERSION}?)(\.\*)?(?: *;.*| *#.*| *\\| +--hash=.*)?",
+    re.ASCII,
+)
+_PLACE = re.compile(
+    rf"({NAME})(?:\[[\w, .-]*\])? ?@ ?\S+(?: *;.*)?|(?:(?:-e|--editable)[ =]*)?(?:git|hg|svn|bzr)\+\S+#egg=({NAME})(?:&\S*)?",
     re.ASCII,
 )
 _ROW = re.compile(rf"({NAME})(?: +({VERSION})| \(({VERSION})\))(?: +\S.*)?", re.ASCII)
@@ -20,6 +25,12 @@ def read_pins(lines: Sequence[Line]) -> Iterator[Statement]:
     for number, found in match_lines(_PIN, lines):
         name, version, is_loose = found.groups()
         yield from state_package(name, version, number, is_loose=is_loose is not None)
+
+
+def list_unversioned(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the packages of which a freeze states where they came from, such as a commit, and no version."""
+    for _, found in match_lines(_PLACE, lines):
+        yield normalise(found[1] or found[2])
 
 
 def read_tables(lines: Sequence[Line]) -> Iterator[Statement]:
