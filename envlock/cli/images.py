@@ -43,7 +43,8 @@ GpuOption = Annotated[
     typer.Option(
         "--gpu",
         metavar="GPU",
-        help="List what runs on this GPU: sm_120, 12.0, or a name such as H100.",
+        help="List what runs on this GPU (sm_120, H100), with this driver (535.104.05), or on both: "
+        "'H100, 535.104.05'.",
         show_default=False,
     ),
 ]
@@ -66,8 +67,8 @@ def images(
     """List base images, ranked for a lockfile.
 
     Without LOCK, every known image is listed. With --resolve, a few KB about each image are
-    downloaded. With --gpu, it lists whether NVIDIA's images and TensorFlow's wheels run on a GPU,
-    and why not.
+    downloaded. With --gpu, it lists whether NVIDIA's images and TensorFlow's wheels run on a GPU
+    or with a driver, and why not.
 
     \b
     Examples:

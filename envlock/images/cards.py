@@ -11,10 +11,20 @@ from typing import Any, NamedTuple
 
 from envlock.data.compatibility import find_failure, find_ptx_cuda, load_compatibility_table
 from envlock.data.determinism import resolve_citation
-from envlock.data.image_tables import Tables, WheelBuild
+from envlock.data.image_tables import CudaImagesTable, Tables, WheelBuild
 from envlock.images.candidate import Value
 from envlock.images.card_names import simplify_name
-from envlock.images.drivers import find_first_cuda, list_runnable_code
+from envlock.images.drivers import (
+    JETPACK,
+    TEGRA,
+    find_driver_floor,
+    find_first_cuda,
+    find_newest_cuda,
+    find_oldest_driver,
+    has_driver,
+    is_tegra,
+    list_runnable_code,
+)
 from envlock.images.listing import LISTING_VERSION
 from envlock.images.reference import Reference
 from envlock.images.sources import ngc
@@ -27,7 +37,17 @@ YES, DRIVER, UNKNOWN, NO = "yes", "driver", "unknown", "no"
 
 _ASK = "`nvidia-smi --query-gpu=compute_cap --format=csv` prints it"
 ORDER = (YES, DRIVER, UNKNOWN, NO)
+_DRIVER = re.compile(r"(?:driver )?(\d{3}(?:\.\d{2,3}){1,2})")
 _CAPABILITY = re.compile(r"(?:(?:sm|compute)_)?([0-9]{1,2})\.?([0-9])[af]?")
+
+
+def split_gpu(text: str) -> tuple[str | None, str | None]:
+    """Return the GPU and the driver in `H100`, `535.104.05` or both, as nvidia-smi prints them:
+    `NVIDIA H100 PCIe, 535.104.05`.
+    """
+    start, _, end = text.rpartition(",")
+    match = _DRIVER.fullmatch(end.strip().lower())
+    return (text, None) if match is None else (start.strip() or None, match[1])
 
 
 def find_capability(text: str, tables: Tables) -> str:
@@ -39,6 +59,10 @@ def find_capability(text: str, tables: Tables) -> str:
     match = _CAPABILITY.fullmatch(text.strip().lower())
     if match is not None:
         return f"{match[1]}.{match[2]}"
+    if re.fullmatch(r"(nvidia )?(jetson|jetpack [\d.]+)", text.strip().lower()):
+        raise UsageError(
+            f"`{text}` names no single GPU", hint=f"name one, such as Jetson Orin NX. {JETPACK}"
+        )
     wanted = simplify_name(text)
     known: dict[str, str] = {}
     found = []
@@ -74,30 +98,70 @@ class _Verdict(NamedTuple):
     source: str
 
 
-def list_runnable(capability: str, tables: Tables) -> dict[str, Any]:
-    """Return the images and wheels that run on GPUs of a compute capability, those that do not, and
-    why, as JSON values.
+def list_runnable(
+    capability: str | None, tables: Tables, driver: str | None = None
+) -> dict[str, Any]:
+    """Return the images and wheels that run on GPUs of a compute capability, with a driver or on
+    both, those that do not, and why, as JSON values.
     """
-    cards: list[str] = []
-    for row in tables.cuda.card:
-        # Those of a chip are dozens, as drivers spell them.
-        if row.compute_capability == capability and row.chip is None:
-            cards += row.names
-    answers = [*_describe_images(capability, tables), *_describe_wheels(capability, tables)]
-    return {
-        "listing_version": LISTING_VERSION,
-        "gpu": {
+    gpu, answers = (
+        None,
+        [*_describe_images(capability, tables), *_describe_wheels(capability, tables)],
+    )
+    if capability is not None:
+        gpu = {
             "compute_capability": capability,
-            "cards": cards,
+            "cards": [
+                name
+                for row in tables.cuda.card
+                # Those of a chip are dozens, as drivers spell them.
+                if row.compute_capability == capability and row.chip is None
+                for name in row.names
+            ],
             "first_cuda": find_first_cuda(capability, tables.cuda),
-        },
-        "answers": sorted(answers, key=lambda answer: ORDER.index(answer["runs"])),
-    }
+        }
+    document: dict[str, Any] = {"listing_version": LISTING_VERSION, "gpu": gpu, "driver": None}
+    if driver is not None:
+        newest = find_newest_cuda(driver, tables.cuda)
+        document["driver"] = {"version": driver, "newest_cuda": newest}
+        answers = [{**each, **_add_driver(each, driver, tables.cuda)} for each in answers]
+    answers.sort(key=lambda answer: ORDER.index(answer["runs"]))
+    return {**document, "answers": answers}
 
 
-def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
+def _add_driver(answer: dict[str, Any], driver: str, table: CudaImagesTable) -> dict[str, Any]:
+    """Return what changes of an answer under a driver."""
+    cuda = answer["cuda"]["version"]
+    floor = find_driver_floor(cuda, table) if cuda is not None else None
+    oldest = find_oldest_driver(cuda, table) if cuda is not None else None
+    changed: dict[str, Any] = {}
+    if floor is None or oldest is None:
+        runs, why = UNKNOWN, "No source states which driver its CUDA needs."
+    else:
+        changed["source"] = resolve_citation(floor.source, table.evidence)
+        if has_driver(driver, floor.driver):
+            runs, why = YES, "Its CUDA came with this driver or an older one."
+        elif not has_driver(driver, oldest):
+            runs, why = NO, f"Its CUDA needs driver {oldest} or newer."
+            if answer["kind"] == "image":
+                why = f"{why[:-1]}; on data-centre GPUs the cuda-compat of the image may suffice."
+        elif answer["runs"] == DRIVER:
+            runs = NO
+            why = f"It holds only PTX for this GPU, which needs driver {floor.driver} or newer."
+        else:
+            runs = YES
+            why = (
+                "Its CUDA is newer than this driver, which runs it by minor version compatibility "
+                f"({oldest} or newer), but no PTX."
+            )
+    if ORDER.index(runs) > ORDER.index(answer["runs"]):
+        return {"runs": runs, "why": why, **changed}
+    return {"why": f"{answer['why']} {why}".strip()} if answer["runs"] in {YES, DRIVER} else {}
+
+
+def _describe_images(capability: str | None, tables: Tables) -> Iterator[dict[str, Any]]:
     """Yield NVIDIA's images, the newest first."""
-    first_cuda = find_first_cuda(capability, tables.cuda)
+    first_cuda = find_first_cuda(capability, tables.cuda) if capability is not None else None
     # If a release is too old for the GPU, all earlier ones are, even if their CUDA is unknown.
     is_too_old = False
     for release, tag, tensorflow in reversed(list(ngc.list_images(tables.ngc))):
@@ -105,7 +169,11 @@ def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]
         cuda, oldest = contents["cuda"], contents["compute_capability"].version
         if _is_older(cuda.version, first_cuda):
             is_too_old = True
-        if oldest is not None and parse_release(capability) < parse_release(oldest):
+        if capability is None:
+            runs, why = YES, ""
+        elif is_tegra(capability, tables.cuda):
+            runs, why = NO, TEGRA
+        elif oldest is not None and parse_release(capability) < parse_release(oldest):
             runs, why = NO, f"It is made for compute capability {oldest} and later."
         elif is_too_old:
             runs, why = NO, _explain_missing_code(first_cuda)
@@ -153,7 +221,7 @@ def _explain_missing_code(first_cuda: str | None) -> str:
     return f"Its CUDA is older than {first_cuda}, the first that makes machine code for this GPU."
 
 
-def _describe_wheels(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
+def _describe_wheels(capability: str | None, tables: Tables) -> Iterator[dict[str, Any]]:
     """Yield the wheels of the package index that are built for CUDA, the newest first."""
     for build in reversed(tables.builds.build):
         yield {
@@ -165,9 +233,13 @@ def _describe_wheels(capability: str, tables: Tables) -> Iterator[dict[str, Any]
         }
 
 
-def _judge_wheel(build: WheelBuild, capability: str, tables: Tables) -> _Verdict:
+def _judge_wheel(build: WheelBuild, capability: str | None, tables: Tables) -> _Verdict:
     targets: list[str] | None = None
     source = resolve_citation(build.source, tables.builds.evidence)
+    if capability is None:
+        return _Verdict(YES, "", source)
+    if is_tegra(capability, tables.cuda):
+        return _Verdict(NO, TEGRA, source)
     for row in tables.builds.code:
         if minor(build.tensorflow) in row.tensorflow:
             targets, source = row.targets, resolve_citation(row.source, tables.builds.evidence)

@@ -17,6 +17,16 @@ JETSON = (
     "NVIDIA's images for those have tags that end with `-igpu`, and none of them is known here."
 )
 
+# Sources: https://developer.nvidia.com/embedded/jetpack and
+# https://nvidia.github.io/TensorRT-Edge-LLM/0.10.1/user_guide/getting_started/support-matrix.html;
+# build_info of the aarch64 wheels 2.18.0 to 2.22.0rc0 has is_cuda_build False.
+JETPACK = (
+    "NVIDIA's images for JetPack 6 and older have tags that end with `-igpu`, none of which is known here; "
+    "JetPack 7 (Thor, and Orin from 7.2 on) has CUDA 13, for which NVIDIA made no TensorFlow image; "
+    "TensorFlow's wheels for arm64 hold no CUDA"
+)
+TEGRA = f"It is for desktop and server GPUs. {JETPACK}."
+
 
 def judge_candidate(candidate: Candidate, needs: BaseNeeds, table: CudaImagesTable) -> Candidate:
     """Return the candidate with sentences on the locked driver and GPUs with its CUDA."""
@@ -55,6 +65,18 @@ def find_oldest_driver(cuda: str, table: CudaImagesTable) -> str | None:
     if floor is not None:
         drivers.append(floor.driver)
     return min(drivers, key=parse_release, default=None)
+
+
+def has_driver(driver: str, floor: str) -> bool:
+    """Return whether a driver is a known one or newer; 535.104 stands for all that begin so."""
+    wanted = parse_release(driver)
+    return wanted >= parse_release(floor)[: len(wanted)]
+
+
+def find_newest_cuda(driver: str, table: CudaImagesTable) -> str | None:
+    """Return the newest CUDA that came with a driver or an older one."""
+    versions = [row.cuda for row in table.driver if has_driver(driver, row.driver)]
+    return max(versions, key=parse_release, default=None)
 
 
 class DriverVerdict(NamedTuple):
@@ -110,6 +132,11 @@ def find_first_cuda(capability: str, table: CudaImagesTable) -> str | None:
     """Return the first CUDA whose machine code runs on a GPU; None if no source states one."""
     versions = [row.cuda for row in list_runnable_code(capability, table)]
     return min(versions, key=parse_release, default=None)
+
+
+def is_tegra(capability: str, table: CudaImagesTable) -> bool:
+    """Return whether GPUs of a compute capability are those of Jetson and DRIVE."""
+    return any(row.tegra for row in table.gpu if row.compute_capability == capability)
 
 
 def list_runnable_code(capability: str, table: CudaImagesTable) -> list[GpuSupport]:

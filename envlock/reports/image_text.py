@@ -101,11 +101,17 @@ ANSWERS = {
 
 
 def _list_answers(document: Mapping[str, Any], every: bool) -> Lines:
-    gpu = document["gpu"]
+    gpu, driver = document["gpu"], document["driver"]
     answers: Sequence[Answer] = document["answers"]
-    title = f"GPUs of compute capability {clean(gpu['compute_capability'])}"
-    if gpu["cards"]:
+    title = (
+        "GPUs" if gpu is None else f"GPUs of compute capability {clean(gpu['compute_capability'])}"
+    )
+    if gpu is not None and gpu["cards"]:
         title += f" ({', '.join(gpu['cards'])})"
+    if driver is not None:
+        title += f" with driver {driver['version']}"
+        if driver["newest_cuda"] is not None:
+            title += f", of CUDA {driver['newest_cuda']}"
     yield from _wrap("title", title, "")
     for runs, heading in ANSWERS.items():
         reasons: dict[str, list[Answer]] = {}
@@ -114,7 +120,7 @@ def _list_answers(document: Mapping[str, Any], every: bool) -> Lines:
                 reasons.setdefault(answer["why"], []).append(answer)
         if reasons:
             yield "plain", ""
-            yield "title", heading
+            yield "title", "Runs:" if gpu is None and runs == "yes" else heading
         for why, group in reasons.items():
             yield from _wrap("plain", _join_names(group, every), "  ")
             yield from _wrap("note", why, "    ")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from envlock.data.image_tables import Tables, load_image_tables
-from envlock.images.cards import find_capability, list_runnable
+from envlock.images.cards import find_capability, list_runnable, split_gpu
 from envlock.images.choose import Find, candidates, collect_trust, look_up, resolve_image
 from envlock.images.listing import describe_all, describe_ranking
 from envlock.images.needs import BaseNeeds, collect_lock_needs
@@ -71,17 +71,19 @@ def base_images(
 
 
 def find_gpu_support(gpu: str) -> dict[str, Any]:
-    """Return what runs on a GPU, as JSON values: NVIDIA's images and TensorFlow's wheels, and why
-    the others do not run.
+    """Return what runs on a GPU or with a driver, as JSON values: NVIDIA's images and TensorFlow's
+    wheels, and why the others do not run.
 
     Args:
-        gpu: its compute capability, as `sm_120` or `12.0`, or the name of a card.
+        gpu: its compute capability, as `sm_120` or `12.0`, or the name of a card; a driver; or both,
+            as `H100, 535.104.05`.
 
     Raises:
         UsageError: no table has such a card.
     """
     tables = load_image_tables()
-    return list_runnable(find_capability(gpu, tables), tables)
+    name, driver = split_gpu(gpu)
+    return list_runnable(None if name is None else find_capability(name, tables), tables, driver)
 
 
 def refresh_tables(needs: BaseNeeds, progress: Progress = SILENT) -> Tables:

@@ -10,7 +10,8 @@ import pytest
 from envlock.data.compatibility import find_failure, find_ptx_cuda
 from envlock.data.image_tables import load_image_tables
 from envlock.images.card_names import simplify_name
-from envlock.images.cards import ORDER, find_capability, list_runnable
+from envlock.images.cards import ORDER, find_capability, list_runnable, split_gpu
+from envlock.images.drivers import JETPACK, TEGRA
 from envlock.reports.image_text import render_answers
 from envlock.runtime.errors import UsageError
 from envlock.runtime.release import parse_release
@@ -146,6 +147,65 @@ def test_a_name_of_several_gpus_is_refused() -> None:
     assert raised.value.hint == f"name the one instead: {ASK}"
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("H100", ("H100", None)),
+        ("535.104.05", (None, "535.104.05")),
+        ("driver 535.104", (None, "535.104")),
+        ("NVIDIA H100 80GB HBM3, 535.104.05", ("NVIDIA H100 80GB HBM3", "535.104.05")),
+        ("9.0, 570.26", ("9.0", "570.26")),
+        ("12.0", ("12.0", None)),
+        ("120", ("120", None)),
+        ("H100, PCIe", ("H100, PCIe", None)),
+    ],
+)
+def test_a_driver_is_told_from_a_gpu(text: str, found: tuple[str | None, str | None]) -> None:
+    assert split_gpu(text) == found
+
+
+def runs_with(driver: str, capability: str | None = None) -> dict[str, tuple[str, str]]:
+    answers = list_runnable(capability, TABLES, driver)["answers"]
+    return {row["name"]: (row["runs"], row["why"]) for row in answers}
+
+
+def test_what_runs_with_a_driver() -> None:
+    own = "Its CUDA came with this driver or an older one."
+    newer = "Its CUDA is newer than this driver, which runs it by minor version compatibility"
+    compatible = f"{newer} (525.60.13 or newer), but no PTX."
+    found = runs_with("535.104")
+    assert found == runs_with("535.104.05")
+    assert found[f"{NGC}:25.02-tf2-py3"] == found["tensorflow 2.21"] == ("yes", compatible)
+    assert found[f"{NGC}:23.10-tf2-py3"] == found["tensorflow 2.15"] == ("yes", own)
+    assert found[f"{NGC}:24.06-tf2-py3"] == ("unknown", "No source states which driver its CUDA needs.")
+    old = runs_with("470.57.02")
+    assert old["tensorflow 2.21"] == ("no", "Its CUDA needs driver 525.60.13 or newer.")
+    assert old[f"{NGC}:25.02-tf2-py3"] == (
+        "no",
+        "Its CUDA needs driver 525.60.13 or newer; on data-centre GPUs the cuda-compat of the image may suffice.",
+    )
+    assert {each[0] for each in runs_with("999.10").values()} == {"yes", "unknown"}
+
+
+def test_what_runs_on_a_gpu_with_a_driver() -> None:
+    """Code and driver must both suffice; PTX needs a driver that is not older than the CUDA that made it."""
+    found = runs_with("525.60.13", "9.0")
+    assert found["tensorflow 2.21"][0] == "yes"
+    assert found["tensorflow 2.15"] == ("no", "It holds only PTX for this GPU, which needs driver 535.54.03 or newer.")
+    assert found["tensorflow 2.14"][0] == "driver"
+    assert found["tensorflow 2.11"][0] == "no"
+    sources = {row["name"]: row["source"] for row in list_runnable("9.0", TABLES, "525.60.13")["answers"]}
+    assert sources["tensorflow 2.15"] == TABLES.cuda.evidence["table-3"]
+
+
+def test_a_jetson_is_told_in_one_sentence(envlock: Command) -> None:
+    for capability in ("8.7", "11.0"):
+        assert set(runs(capability).values()) == {("no", TEGRA)}
+    done = envlock("images", "--gpu", "JetPack 7")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: `JetPack 7` names no single GPU\nhint: name one, such as Jetson Orin NX. {JETPACK}\n"
+
+
 def test_every_name_of_the_table_is_found() -> None:
     capabilities: dict[str, set[str]] = {}
     for row in TABLES.cuda.card:
@@ -216,6 +276,14 @@ def test_the_command(envlock: Command) -> None:
     assert done.stdout == render_answers(list_runnable("12.0", TABLES)) + "\n"
     told = json.loads(envlock("images", "--gpu", "H100", "-f", "json").stdout)
     assert told["gpu"] == {"compute_capability": "9.0", "cards": ["H100", "H200", "GH200"], "first_cuda": "11.8"}
+    assert told["driver"] is None
+    both = envlock("images", "--gpu", "NVIDIA A10G, 535.104.05").stdout.splitlines()
+    assert both[0].startswith("GPUs of compute capability 8.6 (")
+    assert "with driver 535.104.05, of CUDA 12.2.2" in " ".join(both[:2])
+    alone = envlock("images", "--gpu", "535.104.05")
+    assert alone.stdout.startswith("GPUs with driver 535.104.05, of CUDA 12.2.2\n\nRuns:\n  nvcr.io/")
+    told = json.loads(envlock("images", "--gpu", "535.104.05", "-f", "json").stdout)
+    assert (told["gpu"], told["driver"]) == (None, {"version": "535.104.05", "newest_cuda": "12.2.2"})
     wrong = envlock("images", "--gpu", "sm_120", "--resolve")
     assert (wrong.returncode, wrong.stderr) == (
         2,
