@@ -145,7 +145,7 @@ class World:
         while self._waiting:
             self.now, _, self.current = heapq.heappop(self._waiting)
             self.current.turn.release()
-            self._back.acquire()
+            assert self._back.acquire(timeout=60), "its thread has ended without a word"
         return self
 
     def wrong(self) -> list[str]:
@@ -185,6 +185,9 @@ STATEMENTS: list[Made] = [rank(number, MOST) for number in range(MOST)]
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of thousands of threads under coverage, Python fails to start one now and then: "Cannot install a trace function while
+    # another trace function is being installed".
+    monkeypatch.setattr(threading, "_trace_hook", None)
     for name in ("FIRST_PAUSE", "LONGEST_PAUSE", "CROWD_PAUSE"):
         monkeypatch.setattr(meeting, name, LOOK)
     monkeypatch.setattr(assertion, "say", lambda text: None)
