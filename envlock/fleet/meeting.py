@@ -450,11 +450,14 @@ class Follower(Member):
         when this rank arrived: ranks that wait together share a number, and a later job gets the
         next one.
         """
-        is_first = self.board.settle(f"{ABSENT}{absent}", self.rank)
-        report = refusals.report_no_call(self.timeout)
         said = find_headline(self.board)
-        if said:
-            report = refusals.report_decided(self.timeout, said)
+        report = (
+            refusals.report_decided(self.timeout, said)
+            if said
+            else refusals.report_no_call(self.timeout)
+        )
+        # Last, as the rank that has this name is the one that prints.
+        is_first = self.board.settle(f"{ABSENT}{absent}", self.rank)
         return self.make_refusal(report), is_first
 
 

@@ -43,7 +43,10 @@ def test_files_are_judged_by_a_lockfile(tmp_path: Path) -> None:
 
 
 FIRST = """
-import ctypes, os, sys
+import ctypes, os, signal, sys
+# A shell that starts the tests in the background has both ignored.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)
 sys.path.insert(0, sys.argv[1])
 from envlock.guest.image import entrypoint
 # As the first process of a container does, it gets the orphans.
