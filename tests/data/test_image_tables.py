@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from envlock.data import Row, image_tables
+from envlock.data import Row, image_tables, read
 from envlock.images.reference import Reference, parse
 from envlock.runtime.release import minor, parse_release
 
@@ -131,11 +131,25 @@ def test_where_ubuntu_and_python_are_both_told_they_belong_together() -> None:
     python = {row.name: row.python for row in TABLES.python.system}
     told = [row for row in [*TABLES.ngc.release, *TABLES.ngc.sibling] if row.ubuntu and row.python]
     assert len(told) > 30
+    newest = max(str(row.ubuntu) for row in told)
     assert {(row.ubuntu, row.python) for row in told} == {
-        (name.removeprefix("ubuntu"), version)
+        (ubuntu, version)
         for name, version in python.items()
-        if version and name.startswith("ubuntu")
+        if version and name.startswith("ubuntu") and (ubuntu := name.removeprefix("ubuntu")) <= newest
     }
+
+
+def test_what_is_as_new_as_the_newest_ubuntu_python_and_ptx_is_known() -> None:
+    systems = {row.name: row for row in TABLES.python.system}
+    assert (systems["ubuntu26.04"].libc, systems["ubuntu26.04"].own) == ("2.43", "3.14.4")
+    assert "13.3.1-cudnn-runtime-ubuntu26.04" in {row.tag for row in TABLES.cuda.image}
+    slim = {(row.python, row.suite): (row.first, row.last) for row in TABLES.python.slim}
+    for suite in ("bookworm", "trixie"):
+        assert slim["3.14", suite][0] == slim["3.15", suite][0] == 0
+    built = {(row.python, row.release, row.machine) for row in TABLES.standalone.build}
+    assert built >= {("3.15.2", "20261110", machine) for machine in ("x86_64", "aarch64")}
+    isas = [row["isa"] for row in read("cuda")["ptx_isa"]]
+    assert isas[isas.index("9.0") :] == ["9.0", "9.1", "9.2", "9.3", "9.4", "9.5"]
 
 
 def test_a_driver_is_known_for_every_cuda_of_an_image() -> None:

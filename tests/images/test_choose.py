@@ -50,7 +50,9 @@ def test_a_system_whose_support_has_ended_says_so() -> None:
     assert notes["3.8-slim-buster"][0] == "Support of Debian 10 ended on 2024-06-30: it gets no security updates."
     assert not any(SUPPORT.fullmatch(f" {note}") for note in notes["3.8.20-slim-bookworm"])
     for system in TABLES.python.system:
-        assert (system.ended is None) == (system.name in ("ubuntu22.04", "ubuntu24.04", "bookworm", "trixie"))
+        assert (system.ended is None) == (
+            system.name in (*("ubuntu22.04", "ubuntu24.04", "ubuntu26.04", "bookworm", "trixie"),)
+        )
 
 
 def test_an_image_of_the_cuda_that_a_build_was_tested_with_says_so() -> None:
@@ -185,19 +187,19 @@ def test_exact_is_every_release_with_the_locks_label_and_no_other(tag: str) -> N
             "NVIDIA's release 23.10 has the locked build nv23.10, although no source names its TensorFlow.",
         ),
         (
-            {"python": {"version": "3.14.1"}},
+            {"python": {"version": "3.14.9"}},
             "docker.io/library/debian:bookworm-slim",
-            "It has no Python; cpython-3.14.1+20251202-x86_64-unknown-linux-gnu-install_only_stripped.tar.gz is",
+            "It has no Python; cpython-3.14.9+20261021-x86_64-unknown-linux-gnu-install_only_stripped.tar.gz is",
         ),
         (
             {"python": {"version": "3.11.99"}},
             "docker.io/library/python:3.11-slim-bookworm",
             "No image of 3.11.99 on bookworm is known; the tag names the newest 3.11 on it.",
         ),
-        ({}, "docker.io/library/python:3.13-slim-bookworm", "A plain Python, as no TensorFlow is locked."),
+        ({}, "docker.io/library/python:3.15-slim-bookworm", "A plain Python, as no TensorFlow is locked."),
         (
             {"tensorflow": None},
-            "docker.io/library/python:3.13-slim-bookworm",
+            "docker.io/library/python:3.15-slim-bookworm",
             "A plain Python, as no TensorFlow is locked.",
         ),
         (
@@ -359,7 +361,7 @@ def test_an_ubuntu_between_two_different_ones_is_not_known() -> None:
 
 def test_a_tag_of_python_is_that_of_the_very_patch_where_there_was_one() -> None:
     rows = {(row.python, row.suite): row for row in TABLES.python.slim}
-    assert slim.choose_tag(rows["3.11", "bookworm"], "3.11.15") == ("3.11.15-slim-bookworm", "3.11.15")
-    assert slim.choose_tag(rows["3.11", "bookworm"], "3.11.16") == ("3.11-slim-bookworm", "3.11")
+    assert slim.choose_tag(rows["3.11", "bookworm"], "3.11.16") == ("3.11.16-slim-bookworm", "3.11.16")
+    assert slim.choose_tag(rows["3.11", "bookworm"], "3.11.99") == ("3.11-slim-bookworm", "3.11")
     assert slim.choose_tag(rows["3.11", "bookworm"], "3.11.3") == ("3.11-slim-bookworm", "3.11")
     assert slim.choose_tag(rows["3.11", "bookworm"], None) == ("3.11-slim-bookworm", "3.11")

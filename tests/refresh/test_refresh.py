@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -150,13 +152,20 @@ def test_what_contradicts_a_row_stays_visible_and_the_row_stays(tmp_path: Path, 
     assert f'day = "{DAY}"' not in (data / "compatibility.toml").read_text(encoding="utf-8")
 
 
+TROUBLES = ("500", "slow loris", "breaks off", "login page", "garbage")
+
+
 @pytest.mark.parametrize(
-    "trouble", ["500", "slow loris", "breaks off", "login page", "garbage", "no ranges", "truncated range"]
+    ("name", "trouble"),
+    [
+        *((name, trouble) for name in ("tensorflow", "needs", "standalone") for trouble in TROUBLES),
+        *((name, trouble) for name in ("tensorflow", "needs") for trouble in ("no ranges", "truncated range")),
+        ("standalone", "wrong hash"),
+    ],
 )
-@pytest.mark.parametrize("name", ["tensorflow", "needs", "standalone"])
-def test_an_index_in_trouble_changes_nothing(tmp_path: Path, data: Path, trouble: str, name: str) -> None:
+def test_an_index_in_trouble_changes_nothing(tmp_path: Path, data: Path, name: str, trouble: str) -> None:
     add_tensorflow(tmp_path / "index", "2.23.0")
-    add_versions(tmp_path / "index", (RECORDED / "versions.json").read_text(encoding="utf-8"))
+    add_versions(tmp_path / "index", (RECORDED / "download-metadata.json").read_text(encoding="utf-8"))
     before = {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()}
     with recorded(tmp_path) as (web, index):
         index.troubles.add(trouble)
@@ -168,19 +177,21 @@ def test_an_index_in_trouble_changes_nothing(tmp_path: Path, data: Path, trouble
 
 def add_versions(folder: Path, text: str) -> None:
     folder.mkdir(exist_ok=True)
-    with zipfile.ZipFile(folder / "pbs_installer-2026.10.25-py3-none-any.whl", "w") as archive:
-        archive.writestr("pbs_installer/versions.json", text)
+    member = tarfile.TarInfo("uv-0.13.9/crates/uv-python-managed/download-metadata.json")
+    member.size = len(text.encode())
+    with tarfile.open(folder / "uv-0.13.9.tar.gz", "w:gz") as archive:
+        archive.addfile(member, io.BytesIO(text.encode()))
 
 
 def test_the_builds_of_a_python_are_those_that_are_listed(tmp_path: Path, data: Path) -> None:
     """A build that is known is checked against the list, and no later build of it takes its place."""
-    text = (RECORDED / "versions.json").read_text(encoding="utf-8")
+    text = (RECORDED / "download-metadata.json").read_text(encoding="utf-8")
     add_versions(tmp_path / "index", text)
     with recorded(tmp_path) as (web, _):
         assert refresh("standalone", web, data, DAY)[0] == []
         assert {
             (row["python"], row["machine"], row.get("stripped")) for row in rows(data, "standalone_pythons", "build")
-        } >= {("3.15.1", machine, True) for machine in ("x86_64", "aarch64")}
+        } >= {("3.15.2", machine, True) for machine in ("x86_64", "aarch64")}
     assert find_lost(data) == []
     known = next(row for row in rows(data, "standalone_pythons", "build") if row["python"] == "3.14.9")
     add_versions(tmp_path / "index", text.replace(known["sha256"], "0" * 64))
@@ -190,7 +201,7 @@ def test_the_builds_of_a_python_are_those_that_are_listed(tmp_path: Path, data: 
     assert f'says sha256 "{"0" * 64}"' in wrong
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "[1]", '[{"files": 3}]', "<html>"])
+@pytest.mark.parametrize("text", ["{}", "[]", "[1]", '{"a": {"url": 3}}', "<html>"])
 def test_another_list_of_pythons_changes_nothing(tmp_path: Path, data: Path, text: str) -> None:
     add_versions(tmp_path / "index", text)
     with recorded(tmp_path) as (web, _):
@@ -200,7 +211,7 @@ def test_another_list_of_pythons_changes_nothing(tmp_path: Path, data: Path, tex
 
 
 def test_what_is_no_row_changes_nothing(tmp_path: Path, data: Path) -> None:
-    text = (RECORDED / "versions.json").read_text(encoding="utf-8")
+    text = (RECORDED / "download-metadata.json").read_text(encoding="utf-8")
     file = data / "standalone_pythons.toml"
     lines = file.read_text(encoding="utf-8").split("\n")
     file.write_text("\n".join(line for line in lines if 'python = "3.15.' not in line), encoding="utf-8")

@@ -131,7 +131,7 @@ def add_evidence(text: str, evidence: Mapping[str, str]) -> str:
         for key, said in evidence.items()
         if key not in known
     )
-    return text.replace("[evidence]\n", f"[evidence]\n{lines}", 1)
+    return text.replace("\n[evidence]\n", f"\n[evidence]\n{lines}", 1)
 
 
 def set_horizon(text: str, day: str, through: str | None) -> str:

@@ -1,10 +1,11 @@
-"""The builds of python-build-standalone, as the newest distribution pbs-installer lists them."""
+"""The builds of python-build-standalone, as the source of the newest uv lists them."""
 
 from __future__ import annotations
 
 import json
 import re
 from typing import Any
+from urllib.parse import unquote
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
@@ -12,21 +13,23 @@ from refresh.found import Found
 from refresh.rows import Asked, Row
 from refresh.web import Web
 
+LIST = "/download-metadata.json"
 FILE = re.compile(
     r"cpython-(3\.\d+\.\d+)\+(\d{8})-(x86_64|aarch64)-unknown-linux-gnu-install_only(_stripped)?\.tar\.gz"
 )
+EVIDENCE = {
+    "uv": "https://pypi.org/project/uv/: download-metadata.json in its source, the builds that `uv python install` takes"
+}
 
 
 def ask(web: Web, table: dict[str, Any], day: str) -> Found:
     """Return the rows of standalone_pythons.toml: a build that is known stays, though there is a later one of its Python."""
-    by_version = web.list_wheels("pbs-installer")
-    newest = max(by_version)
-    text = web.read_member(by_version[newest][0], "pbs_installer/versions.json")
+    version, text = web.read_source("uv", LIST)
     known = {(row["python"], row["machine"]): row["release"] for row in table["build"]}
     oldest = parse_release(table["build"][0]["python"])
-    best: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for file in _list_files(text):
-        match = FILE.fullmatch(str(file.get("filename")))
+    rows = []
+    for name, sha256 in _list_files(text).items():
+        match = FILE.fullmatch(name)
         if match is None or parse_release(match[1]) < oldest:
             continue
         python, release, machine, stripped = match.groups()
@@ -35,19 +38,12 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
         row: dict[str, Any] = {"python": python, "release": release, "machine": machine}
         if stripped:
             row["stripped"] = True
-        row |= {
-            "sha256": file.get("sha256"),
-            "source": f"pbs: pbs-installer {newest}, asked on {day}",
-        }
-        # The stripped one, which is smaller, where both are listed.
-        if stripped or (python, release, machine) not in best:
-            best[python, release, machine] = row
-    rows = list(best.values())
+        rows.append({**row, "sha256": sha256, "source": f"uv: {version}, asked on {day}"})
     if not rows:
         raise OutsideError(
-            f"pbs-installer {newest} lists no build for Linux", hint="look at its versions.json"
+            f"uv {version} lists no build for Linux", hint="look at its download-metadata.json"
         )
-    found = Found([Asked("build", rows, _get_key, _order, "pbs: ", complete=False)])
+    found = Found([Asked("build", rows, _get_key, _order, "uv: ", complete=False)], EVIDENCE)
     found.through = max((row["python"] for row in [*rows, *table["build"]]), key=parse_release)
     added = sorted(
         {row["python"] for row in rows if (row["python"], row["machine"]) not in known},
@@ -60,19 +56,18 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
     return found
 
 
-def _list_files(text: str) -> list[dict[str, Any]]:
-    """Return the files of a versions.json.
+def _list_files(text: str) -> dict[str, str]:
+    """Return the SHA-256 of the files of a download-metadata.json.
 
     Raises:
         OutsideError: it lists no files.
     """
     try:
-        return [
-            file for entry in json.loads(text) for file in entry["files"] if isinstance(file, dict)
-        ]
-    except (ValueError, TypeError, KeyError):
+        entries = json.loads(text).values()
+        return {unquote(entry["url"].rpartition("/")[2]): entry["sha256"] for entry in entries}
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise OutsideError(
-            "versions.json of pbs-installer has another form", hint="look at it"
+            "download-metadata.json of uv has another form", hint="look at it"
         ) from None
 
 

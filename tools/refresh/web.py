@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import os
+import tarfile
 import time
 import zipfile
+import zlib
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import Version
 
 from envlock.packages.indexes.index_settings import Index
@@ -92,10 +101,7 @@ class Web:
         Raises:
             OutsideError: the server does not answer, or sends no wheel with one such file.
         """
-        kept = (
-            self._folder
-            / hashlib.sha256(f"{wheel.sha256 or wheel.url} {suffix}".encode()).hexdigest()
-        )
+        kept = self._keep_at(wheel, suffix)
         if kept.exists():
             return kept.read_text(encoding="utf-8")
         self._check_time()
@@ -108,6 +114,47 @@ class Web:
                 f"{wheel.name} has no single readable {suffix}", hint="ask again later"
             ) from error
         return self._keep(kept, body, wheel.name)
+
+    def read_source(self, project: str, suffix: str) -> tuple[str, str]:
+        """Return the newest release of a project, and the file of its source whose path ends with `suffix`.
+
+        Raises:
+            OutsideError: the index does not answer, or sends no source with one such file.
+        """
+        self._check_time()
+        sources = {}
+        for file in list_index_files(self._client, Index(self._index), project):
+            with contextlib.suppress(InvalidSdistFilename):
+                sources[parse_sdist_filename(file.name)[1]] = file
+        if not sources:
+            raise OutsideError(f"the index has no source of {project}", hint="ask again later")
+        version = max(sources, key=lambda each: (not each.is_prerelease, each))
+        source = sources[version]
+        kept = self._keep_at(source, suffix)
+        if kept.exists():
+            return str(version), kept.read_text(encoding="utf-8")
+        answer = self._client.get(source.url, limit=LARGEST)
+        if answer.status != HTTPStatus.OK:
+            raise make_refusal(answer)
+        try:
+            with tarfile.open(fileobj=io.BytesIO(answer.body)) as archive:
+                (member,) = [
+                    each for each in archive if each.isreg() and each.name.endswith(suffix)
+                ]
+                stream = archive.extractfile(member)
+                assert stream is not None  # it is a regular file
+                body = stream.read(LARGEST)
+        except (tarfile.TarError, ValueError, OSError, EOFError, zlib.error) as error:
+            raise OutsideError(
+                f"{source.name} has no single readable {suffix}", hint="ask again later"
+            ) from error
+        if source.sha256 not in (None, hashlib.sha256(answer.body).hexdigest()):
+            raise OutsideError(f"{source.name} is not what the index lists", hint="ask again later")
+        return str(version), self._keep(kept, body, source.name)
+
+    def _keep_at(self, file: IndexFile, suffix: str) -> Path:
+        name = f"{file.sha256 or file.url} {suffix}"
+        return self._folder / hashlib.sha256(name.encode()).hexdigest()
 
     def _translate(self, url: str) -> str:
         if self._mirror is None:
