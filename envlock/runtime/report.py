@@ -354,6 +354,8 @@ class Report(Generic[Attached]):
         allowed = {id(finding) for finding in self.allowed}
         others = [finding for finding in self.findings if id(finding) not in allowed]
         shown = [finding for finding in others if not finding.rule.startswith(FILE_RULE)]
+        if not self.match:
+            shown = _merge_parts(shown)
         return [(group[0].rule, list(self._render_group(group))) for group in _group_alike(shown)]
 
     def _render_group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
@@ -468,7 +470,18 @@ def _say_facts(findings: List[Finding], number: int) -> str:
                 return finding.message
             others = _agree(number - 1, "more fact", "differs", "differ")
             return f"{finding.message}, and {others}"
+    changes = number - len(findings) + len(_merge_parts(findings))
+    if changes < number:
+        return f"{count(changes, 'change')} ({count(number, 'fact')})"
     return _agree(number, "fact", "differs", "differ")
+
+
+def _merge_parts(findings: List[Finding]) -> List[Finding]:
+    """Return findings in which the facts of one cause are one."""
+    # Not at the top: a script that matches starts without it.
+    from envlock.runtime.causes import merge_parts
+
+    return merge_parts(findings)
 
 
 def _list_missing(findings: List[Finding]) -> List[str]:

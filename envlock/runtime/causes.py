@@ -1,0 +1,184 @@
+"""What one event changes is one cause: another machine, or another version of a package with what
+comes with it. Pure.
+
+A cause has a name, which `--only`, `ignore` and `explain` take, and the facts that it can change.
+"""
+
+from __future__ import annotations
+
+from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+from envlock.runtime.policies import matches
+from envlock.runtime.report import ERROR, Finding, count, show
+from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+
+    Patterns = Tuple[str, ...]
+
+MACHINE = "machine"
+_SYSTEM = ("loaded.ld", "loaded.libc", "loaded.libm", "loaded.libgcc", "loaded.libstdcxx")
+"""What a process has loaded of the operating system."""
+_PYTHON = ("python.version", "python.implementation", "python.abi", "python.compiler")
+_TENSORFLOW = ("tensorflow.**", *[f"packages.{name}.**" for name in DISTRIBUTIONS])
+_DRIVER = (
+    *("gpu.driver_version", "gpu.cuda_driver_version", "gpu.kernel_module.**", "gpu.nvml.**"),
+    "cuda.cuda_driver.**",
+)
+_THREADS = ("cpu.affinity_count", "cpu.intra_op_threads", "cpu.inter_op_threads")
+_HARDWARE = (
+    *("system.machine", "cpu.flags", "cpu.vendor", "cpu.family", "cpu.model"),
+    *("gpu", "gpu.devices", "gpu.devices.*", "gpu.devices.*.name"),
+)
+
+MOVED: Dict[str, Patterns] = {
+    MACHINE: (*[f"{node}.**" for node in table("machine")], *_SYSTEM),
+    "driver": _DRIVER,
+    "system": ("system.**", *_SYSTEM),
+    "cpus": _THREADS,
+    "python": (*_PYTHON, "packages.*.wheel_tags", "loaded.interpreter.**", "loaded.standard.**"),
+    "tensorflow": (*_TENSORFLOW, "loaded.framework"),
+    "keras": ("keras.version", "keras.legacy_version", "packages.keras.**", "packages.tf-keras.**"),
+    "numpy": ("numpy.**", "packages.numpy.**", "loaded.blas"),
+    "jax": ("jax.version", "jax.jaxlib", "packages.jax.**", "packages.jaxlib.**"),
+    "torch": (
+        *("torch.version", "torch.cuda", "torch.git_version", "torch.hip"),
+        "packages.torch.**",
+    ),
+    "cuda": ("cuda.**", "loaded.cuda"),
+}
+"""The facts that each cause can change; a fact of several belongs to the first one that is seen."""
+_SIGNS: Dict[str, Patterns] = {
+    MACHINE: _HARDWARE,
+    "system": ("system.**",),
+    "python": _PYTHON,
+    "tensorflow": _TENSORFLOW,
+    "numpy": ("numpy.**", "packages.numpy.**"),
+    "cuda": ("cuda.**",),
+}
+"""The facts of which one has to differ for a cause to be seen, where these are not all."""
+_SAID: Dict[str, Tuple[str, Patterns]] = {
+    MACHINE: ("another machine", ("cpu.model_name", "gpu.devices.*.name")),
+    "driver": ("another driver", ("gpu.driver_version", "cuda.cuda_driver.version")),
+    "system": ("another system", ("system.os", "system.os_version", "system.libc_version")),
+    "cpus": ("other CPUs", _THREADS),
+    "python": ("another Python", _PYTHON),
+    "tensorflow": (
+        "another TensorFlow",
+        ("tensorflow.version", "tensorflow.nvidia_build", "tensorflow.distributions"),
+    ),
+    "cuda": ("another CUDA", ("cuda.cudnn.version", "cuda.*.version")),
+}
+"""What a finding calls a cause that is more than a package, and the facts that say what changed."""
+ACCEPT_MACHINE = (
+    "To accept it where it computes the locked bits: `envlock verify -p bits` (first "
+    "`envlock capture --canary` on the locked machine); as it is: `envlock capture --add-machine`."
+)
+
+
+def find_causes(findings: Sequence[Finding]) -> List[Tuple[str, List[Finding]]]:
+    """Return the facts that differ and must not by the name of their cause, in order."""
+    differing = list(filter(_is_fact, findings))
+    paths = [finding.where.fact for finding in differing]
+    seen = [
+        name
+        for name in MOVED
+        if any(_matches_any(path, _SIGNS.get(name, MOVED[name])) for path in paths)
+    ]
+    causes: Dict[str, List[Finding]] = {}
+    for finding in differing:
+        causes.setdefault(_name_cause(finding.where.fact, seen), []).append(finding)
+    return list(causes.items())
+
+
+def merge_parts(findings: Sequence[Finding]) -> List[Finding]:
+    """Return findings in which each cause of several facts is one, in place of its heaviest part."""
+    merged: Dict[int, Optional[Finding]] = {}
+    for name, parts in find_causes(findings):
+        if len(parts) > 1:
+            merged.update(dict.fromkeys(map(id, parts)))
+            merged[id(parts[0])] = _make_finding(name, parts, findings)
+    found = [merged.get(id(finding), finding) for finding in findings]
+    return [finding for finding in found if finding is not None]
+
+
+def list_patterns(name: str, packages: Iterable[str]) -> List[str]:
+    """Return the patterns of the facts that a cause can change; empty if none has this name.
+
+    Args:
+        name: as a finding says it: `numpy`, `another machine` or `machine`.
+        packages: the names of packages, each of which is a cause.
+    """
+    short = name.lower()
+    for known, (said, _) in _SAID.items():
+        if short == said.lower():
+            short = known
+    if short in MOVED:
+        return list(MOVED[short])
+    return [f"packages.{name}.**"] if name in packages else []
+
+
+def _is_fact(finding: Finding) -> bool:
+    """Return whether a finding is about one fact that differs, here and not on a rank of many."""
+    where = finding.where
+    is_about_it = not where.file and finding.message.startswith(f"{where.fact}: ")
+    return finding.severity == ERROR and is_about_it
+
+
+def _matches_any(path: str, patterns: Iterable[str]) -> bool:
+    return any(matches(pattern, path) for pattern in patterns)
+
+
+def _name_cause(path: str, seen: Iterable[str]) -> str:
+    for name in seen:
+        if _matches_any(path, MOVED[name]):
+            return name
+    section, _, rest = path.partition(".")
+    package = rest.partition(".")[0]
+    # A package may be called as a cause is; then its path is its name.
+    if section != "packages" or package in MOVED:
+        return path
+    return package
+
+
+def _make_finding(name: str, parts: List[Finding], findings: Sequence[Finding]) -> Finding:
+    """Return one finding for a cause, with the reason and the remedy of its heaviest part."""
+    first = parts[0]
+    fix = first.fix
+    # On another architecture, no canary and no lockfile of these wheels helps.
+    if name == MACHINE and first.where.fact != "system.machine":
+        # Under the rule `proven`, the remedy is the one that this lockfile allows.
+        fix = next((part.fix for part in parts if part.rule == "proven"), ACCEPT_MACHINE)
+    return Finding(
+        first.rule,
+        first.severity,
+        first.where,
+        message=f"{_describe(name, parts, findings)} ({count(len(parts), 'fact')})",
+        why=first.why,
+        fix=fix,
+        source=first.source,
+        weight=first.weight,
+    )
+
+
+def _describe(name: str, parts: List[Finding], findings: Sequence[Finding]) -> str:
+    """Return what a finding calls a cause: `numpy 1.26.4 -> 1.25.2, with its BLAS`."""
+    if name in _SAID:
+        said, patterns = _SAID[name]
+        # The name of a processor may differ, and tells a person most.
+        change = _find_change(patterns, findings)
+        return f"{said}: {change}" if change else said
+    versions = (f"packages.{name}.version", f"packages.{name}", f"{name}.version")
+    change = _find_change(versions, parts)
+    has_blas = any(matches("numpy.blas.**", part.where.fact) for part in parts)
+    return f"{name} {change or 'of another build'}{', with its BLAS' if has_blas else ''}"
+
+
+def _find_change(patterns: Iterable[str], findings: Sequence[Finding]) -> str:
+    """Return both values of the first fact that differs, in the order of the patterns; or nothing."""
+    for pattern in patterns:
+        for finding in findings:
+            if matches(pattern, finding.where.fact):
+                return f"{show(finding.expected)} -> {show(finding.actual)}"
+    return ""
