@@ -69,7 +69,7 @@ OnlyOption = Annotated[
     typer.Option(
         "--only",
         metavar="PATH",
-        help="Renew only the facts at this path or pattern; repeatable.",
+        help="Renew only the facts at this path or pattern, or of a name such as `numpy` or `machine`; repeatable.",
         show_default=False,
     ),
 ]

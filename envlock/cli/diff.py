@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import LIVE, STDIN, FormatOption, PythonOption, find_source, show
+from envlock.cli.options import (
+    LIVE,
+    STDIN,
+    FormatOption,
+    PythonOption,
+    VerboseOption,
+    find_source,
+    show,
+)
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.lock.models import Lockfile
 from envlock.runtime.errors import UsageError
@@ -40,6 +48,7 @@ def diff(
     b: SideArgument,
     policy: TierOption = "strict",
     python: PythonOption = None,
+    verbose: VerboseOption = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Compare two lockfiles, or a lockfile and the live environment.
@@ -70,7 +79,7 @@ def diff(
         names=(_get_title(a), _get_title(b)),
         one_machine=LIVE in (a, b),
     )
-    show(report, format)
+    show(report, format, verbose=verbose)
 
 
 def _get_title(name: str) -> str:

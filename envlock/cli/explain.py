@@ -26,10 +26,10 @@ from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
 from envlock.lock.explanation import serialize
 from envlock.reports.finding import render_code
-from envlock.reports.policy_text import list_allowed, render_facts
+from envlock.reports.policy_text import list_allowed, render_facts, render_ways
 from envlock.reports.text import paint
 from envlock.runtime.errors import UsageError
-from envlock.workflows.codes import check_name, list_codes
+from envlock.workflows.codes import list_codes
 
 app = make_app()
 
@@ -40,12 +40,8 @@ def _note_code(context: typer.Context, path: str | None) -> str | None:
         context.meta[WITHOUT_ENVIRONMENT] = True
         return path
     # A path with a dot is not a code, so the tables of codes are not loaded for it.
-    if "." in path:
-        return path
-    if path in list_codes():
+    if "." not in path and path in list_codes():
         context.meta[WITHOUT_ENVIRONMENT] = True
-    else:
-        check_name(path)
     return path
 
 
@@ -53,7 +49,8 @@ PathArgument = Annotated[
     str | None,
     typer.Argument(
         callback=_note_code,
-        help="Path or pattern of facts, such as `cpu.flags`, or the code of a finding. [default: all that may differ]",
+        help="Path or pattern of facts, such as `cpu.flags`, a name such as `numpy` or `machine`, or the code of a "
+        "finding. [default: all that may differ]",
         show_default=False,
     ),
 ]
@@ -75,6 +72,7 @@ def explain(
     \b
     Examples:
       envlock explain environ.TF_ENABLE_ONEDNN_OPTS  one fact
+      envlock explain numpy                          what differs of a package, and how to accept it
       envlock explain packages.numpy                 all facts of a package
       envlock explain "cpu.*" --format json          for programs
       envlock explain ENV203                         the code of a finding
@@ -94,7 +92,8 @@ def explain(
         _print(code, render_code(code), format)
         return
     found = envlock.explain(path, find_near(lock), python=python)
-    _print(serialize(found), render_facts(found, os.environ), format)
+    text = [*render_facts(found, os.environ), *render_ways(path, found)]
+    _print(serialize(found), text, format)
 
 
 def _print(value: object, text: Iterable[tuple[str, str]], format: str) -> None:  # noqa: A002 (the option's name)

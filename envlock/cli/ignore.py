@@ -11,6 +11,7 @@ from envlock.cli.options import LockOption, find_near
 from envlock.cli.output import talk
 from envlock.cli.parser import Command, make_app
 from envlock.lock.writer import restore_on_failure
+from envlock.workflows.ignore import expand_name
 from envlock.workflows.settings_changes import find_settings
 
 app = make_app()
@@ -18,7 +19,9 @@ app = make_app()
 PatternArgument = Annotated[
     str,
     typer.Argument(
-        metavar="PATH", help="Path or pattern of facts, such as `packages.six`.", show_default=False
+        metavar="PATH",
+        help="Path or pattern of facts, such as `environ.TZ`, or a name such as `six` or `machine`.",
+        show_default=False,
     ),
 ]
 ReasonOption = Annotated[
@@ -39,9 +42,11 @@ def ignore(
 
     \b
     Examples:
-      envlock ignore "packages.six.**" --reason "used by no training code"
+      envlock ignore six --reason "used by no training code"
+      envlock ignore cpu.quota --reason "it only throttles"
     """
     path = find_near(lock)
+    patterns = expand_name(pattern, path)
     before = envlock.load(path) if path is not None else None
     # Both files or none: a rule in one of them would look like an edit of the other.
     with restore_on_failure(find_settings()):
@@ -49,6 +54,7 @@ def ignore(
         if changed is not None and path is not None:
             # What another command has written since `before` was read is kept.
             envlock.save(changed, path, before)
-    talk(f'wrote {file}: "{pattern}" = "ignore"')
+    for each in patterns:
+        talk(f'wrote {file}: "{each}" = "ignore"')
     if changed is not None and path is not None:
         talk(f"wrote {path}: policy {changed.policy.name}")

@@ -70,8 +70,8 @@ WITHOUT_ENVIRONMENT = "envlock.without_environment"
 
 
 def _find_environment(context: typer.Context, python: Path | None) -> Path | None:
-    """Return the interpreter to use, None for this one, and print which it is unless the command
-    line names it.
+    """Return the interpreter to use, None for this one, and print which it is if a variable or
+    envlock has chosen it.
 
     Raises:
         UsageError: no interpreter was found, and the command examines an environment.
@@ -83,8 +83,8 @@ def _find_environment(context: typer.Context, python: Path | None) -> Path | Non
     needed = _needs_environment(context)
     quiet = bool(context.params.get("quiet")) or not needed
     if python is not None:
-        if not is_named:
-            talk(f"environment: {python} ({_describe_variable(python)})", quiet=quiet)
+        if not is_named and not _is_called(python):
+            talk(f"environment: {python} (ENVLOCK_PYTHON)", quiet=quiet)
         # The path has lost its `./`, without which PATH would be searched.
         if os.path.isfile(python):  # noqa: PTH113 (false for any name)
             return python.absolute()
@@ -95,16 +95,14 @@ def _find_environment(context: typer.Context, python: Path | None) -> Path | Non
         if needed:
             raise
         return None
-    if found.origin:
+    if found.is_choice:
         talk(f"environment: {found.shown} ({found.origin})", quiet=quiet)
     return found.python
 
 
-def _describe_variable(python: Path) -> str:
-    """Return who set ENVLOCK_PYTHON: the user, or the `envlock` of an environment that handed over."""
-    if os.path.realpath(python.parent) in os.environ.get(FORWARDED, "").split(os.pathsep):
-        return "whose `envlock` was called"
-    return "ENVLOCK_PYTHON"
+def _is_called(python: Path) -> bool:
+    """Return whether the `envlock` of this environment was called, which has handed over."""
+    return os.path.realpath(python.parent) in os.environ.get(FORWARDED, "").split(os.pathsep)
 
 
 def get_source(context: typer.Context, name: str) -> str | None:
@@ -155,6 +153,12 @@ TimeoutOption = Annotated[
     float, typer.Option(metavar="SECONDS", min=1, help="Give up after this long.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Also list what may differ, and the facts of each change."
+    ),
+]
 FormatOption = Annotated[
     str, make_choice(FORMATS, "format", "--format", "-f", help="Format of the report.")
 ]
@@ -302,9 +306,9 @@ def _locate_nearest() -> str:
     return relative
 
 
-def show(report: Report, format: str) -> NoReturn:  # noqa: A002 (the option's name)
+def show(report: Report, format: str, *, verbose: bool = False) -> NoReturn:  # noqa: A002 (the option's name)
     """Print a report and exit with its code."""
-    emit(render(report, format, color=has_color(), width=get_width()))
+    emit(render(report, format, color=has_color(), width=get_width(), verbose=verbose))
     raise typer.Exit(report.exit_code)
 
 

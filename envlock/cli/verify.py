@@ -15,6 +15,7 @@ from envlock.cli.options import (
     PolicyOption,
     PythonOption,
     ReportOptions,
+    VerboseOption,
     find_source,
     get_source,
     refuse_both,
@@ -107,6 +108,7 @@ def verify(
     python: PythonOption = None,
     look: LookOptions = FACTS_ONLY,
     line: LineOption = None,
+    verbose: VerboseOption = False,
     shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Check that this environment is the locked one.
@@ -124,6 +126,7 @@ def verify(
       envlock verify --deep                  check every file against its RECORD, and CUDA against TensorFlow
       envlock verify --numerics              compare exact results of TensorFlow operations
       envlock verify --program               compare what runs of the functions that it has
+      envlock verify -v                      list also what the policy allows, by its reason
       envlock verify -f json | jq .findings  for programs
       envlock verify -f github               annotations in a GitHub workflow
     """
@@ -140,7 +143,7 @@ def verify(
         static=look.static,
         progress=Terminal(shown.quiet),
     )
-    show(report, shown.format)
+    show(report, shown.format, verbose=verbose)
 
 
 def _verify_line(line: str, context: typer.Context, python: Path | None, format: str) -> NoReturn:  # noqa: A002

@@ -90,7 +90,7 @@ def render_html(report: envlock.Report) -> str:
     """
     deciding = []
     others = []
-    for finding in report.findings:
+    for finding in report.changes:
         if finding.severity == "info":
             others.append(finding)
         else:

@@ -13,7 +13,7 @@ from envlock.lock.document import validate
 from envlock.lock.machine_profiles import merge_machines
 from envlock.lock.models import Lockfile
 from envlock.lock.rebase import GONE, MADE_OF_FACTS
-from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+from envlock.runtime.causes import list_patterns
 from envlock.runtime.facts import Unavailable, is_same, iter_leaves, split
 from envlock.runtime.policies import matches, names
 from envlock.runtime.report import count
@@ -69,32 +69,12 @@ def accept(old: Lockfile, new: Lockfile, patterns: Iterable[str]) -> Lockfile:
     return _assemble({**before, "created_by": after["created_by"]}, facts, [before])
 
 
-MOVED = {
-    "numpy": "numpy",
-    "keras": "keras",
-    "tf-keras": "keras",
-    "jax": "jax",
-    "jaxlib": "jax",
-    "torch": "torch",
-    **dict.fromkeys(DISTRIBUTIONS, "tensorflow"),
-}
-"""The section of facts that another version of a package changes as well."""
-
-
 def add_moved(pattern: str, *locks: Lockfile) -> list[str]:
-    """Return a pattern; if it names a package, by itself or as `packages.NAME`, also those of all
-    facts that another version of this package changes.
+    """Return a pattern; if it names a cause, such as a package, also those of all facts that it
+    changes.
     """
     packages = {name for lock in locks for name in lock.facts.packages or {}}
-    name = pattern.removeprefix("packages.")
-    wanted = [pattern]
-    if name in packages:
-        wanted.append(f"packages.{name}")
-    if name in MOVED:
-        wanted.append(MOVED[name])
-    if name in MOVED.values():
-        wanted += [f"packages.{each}" for each in sorted(packages) if MOVED.get(each) == name]
-    return list(dict.fromkeys(wanted))
+    return [pattern, *list_patterns(pattern, packages)]
 
 
 def find_unmatched(patterns: Iterable[str], *locks: Lockfile) -> list[str]:

@@ -28,6 +28,7 @@ def render(
     *,
     color: bool = False,
     width: int | None = None,
+    verbose: bool = False,
 ) -> str:
     """Return a report in one of FORMATS; its module is imported now, because a command needs only
     one.
@@ -37,6 +38,7 @@ def render(
         format: one of FORMATS.
         color: a terminal will show it.
         width: columns of that terminal, at which text is wrapped.
+        verbose: as text, list also what the policy allows, and the facts of each change.
 
     Raises:
         UsageError: there is no such format.
@@ -45,5 +47,5 @@ def render(
         raise UsageError(f"unknown format `{format}`", hint=f"choose from: {', '.join(FORMATS)}")
     module = import_module(f"envlock.reports.{format}")
     if format == "text":
-        return str(module.render(report, color=color, width=width))
+        return str(module.render(report, color=color, width=width, verbose=verbose))
     return cast(Render, module.render)(report, color=color)

@@ -20,13 +20,13 @@ def render(report: Report, *, color: bool = False) -> str:
     # By identity: two findings can have equal values.
     aside = set(map(id, allowed))
     lines = []
-    for finding in report.findings:
+    for finding in report.changes:
         if id(finding) not in aside:
             rule = known[get_rule_id(report, finding)]
             lines.append(_render_command(report, rule, finding))
     if allowed:
         number = count(len(allowed), "difference")
-        text = f"{number} that policy {report.policy} allows (`--format text` lists them)"
+        text = f"{number} that policy {report.policy} allows (`envlock verify -v` lists them)"
         place = _escape_property(get_file(report, allowed[0]))
         lines.append(f"::{COMMANDS['info']} file={place},title=allowed::{_escape_data(text)}")
     shown = [str(each) for each in report.exemptions if each.is_in_headline]

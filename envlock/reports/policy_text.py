@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 
 from envlock.runtime.clear_values import PREFIX, in_clear
-from envlock.runtime.report import clean, count, show
+from envlock.runtime.machines import is_machine
+from envlock.runtime.policies import is_protected
+from envlock.runtime.report import ABSENT, clean, count, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +37,24 @@ def render_facts(
         yield "note", f"  why: {clean(fact.why)}"
         yield "note", f"  fix: {clean(fact.fix)}"
         yield "note", f"  source: {clean(fact.source)}"
+
+
+def render_ways(path: str, found: Iterable[Explained]) -> Iterable[tuple[str, str]]:
+    """Yield (style, line) for what can be done about explained facts that differ and must not."""
+    differing = [
+        fact.path
+        for fact in found
+        if fact.rule != "ignore" and fact.locked is not ABSENT and fact.locked != fact.live
+    ]
+    if not differing:
+        return
+    name = shlex.quote(path)
+    yield "plain", f"to accept what differs: `envlock capture --only {name}`"
+    if any(map(is_machine, differing)):
+        yield "plain", "to accept this machine, too: `envlock capture --add-machine`"
+    # No rule of a project applies to what computes.
+    if not all(map(is_protected, differing)):
+        yield "plain", f"to let it differ: `envlock ignore {name} --reason TEXT`"
 
 
 def _show_live(fact: Explained, environ: Mapping[str, str]) -> str:

@@ -33,9 +33,9 @@ STYLES = {
 }
 
 
-def _render_plain(report: Report) -> Lines:
+def _render_plain(report: Report, *, verbose: bool = False) -> Lines:
     """Yield each finding with its reason and its remedy, then a table of files."""
-    yield from report.lines()
+    yield from report.lines(verbose=verbose)
     yield from file_tables.render_lines(filter(file_tables.is_file, report.findings))
 
 
@@ -101,9 +101,12 @@ LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
 """The layouts of commands whose reports show more than findings."""
 
 
-def render(report: Report, *, color: bool = False, width: int | None = None) -> str:
+def render(
+    report: Report, *, color: bool = False, width: int | None = None, verbose: bool = False
+) -> str:
     """Return the report as text, wrapped at the width of a terminal where there is one."""
-    lines = LAYOUTS.get(report.command, _render_plain)(report)
+    layout = LAYOUTS.get(report.command)
+    lines = layout(report) if layout is not None else _render_plain(report, verbose=verbose)
     if width is not None:
         lines = hang_lines(lines, width)
     return paint(lines, color=color)

@@ -7,6 +7,7 @@ A cause has a name, which `--only`, `ignore` and `explain` take, and the facts t
 from __future__ import annotations
 
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+from envlock.runtime.comparison_rules import RULES
 from envlock.runtime.policies import matches
 from envlock.runtime.report import ERROR, Finding, count, show
 from envlock.runtime.tables import table
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     Patterns = Tuple[str, ...]
 
 MACHINE = "machine"
+PACKAGES = "packages."
 _SYSTEM = ("loaded.ld", "loaded.libc", "loaded.libm", "loaded.libgcc", "loaded.libstdcxx")
 """What a process has loaded of the operating system."""
 _PYTHON = ("python.version", "python.implementation", "python.abi", "python.compiler")
@@ -107,23 +109,26 @@ def list_patterns(name: str, packages: Iterable[str]) -> List[str]:
     """Return the patterns of the facts that a cause can change; empty if none has this name.
 
     Args:
-        name: as a finding says it: `numpy`, `another machine` or `machine`.
+        name: as a finding says it: `numpy`, `another machine` or `machine`; or a package's path.
         packages: the names of packages, each of which is a cause.
     """
-    short = name.lower()
-    for known, (said, _) in _SAID.items():
-        if short == said.lower():
-            short = known
+    called = {said.lower(): known for known, (said, _) in _SAID.items()}
+    short = called.get(name.lower(), name.lower())
     if short in MOVED:
         return list(MOVED[short])
-    return [f"packages.{name}.**"] if name in packages else []
+    package = name[len(PACKAGES) :] if name.startswith(PACKAGES) else name
+    whole = f"{PACKAGES}{package}.**"
+    for patterns in MOVED.values():
+        if whole in patterns:
+            return list(patterns)
+    return [whole] if package in packages else []
 
 
 def _is_fact(finding: Finding) -> bool:
     """Return whether a finding is about one fact that differs, here and not on a rank of many."""
     where = finding.where
-    is_about_it = not where.file and finding.message.startswith(f"{where.fact}: ")
-    return finding.severity == ERROR and is_about_it
+    is_judged = finding.rule in RULES and finding.severity == ERROR
+    return is_judged and not where.file and finding.message.startswith(f"{where.fact}: ")
 
 
 def _matches_any(path: str, patterns: Iterable[str]) -> bool:

@@ -70,8 +70,10 @@ SUBJECT = "envlock.lock"
 """The file that is shown for a finding without a place in a file."""
 # An exception is shown in a terminal; `envlock verify --deep` has tables of all files.
 FILES_SHOWN = 20
-# For each kind: after a change of the installer every package has a line.
+# For each kind, where there is no -v: after a change of the installer every package has a line.
 INFO_SHOWN = 4
+LISTING = ("diff", "verify")
+"""The commands with -v: text only counts what may differ."""
 ITEMS_SHOWN = 12
 """Items of a list that `show` prints."""
 NAMES_SHOWN = 8
@@ -199,6 +201,7 @@ class Report(Generic[Attached]):
         headline: the answer in one line.
         subject: the file that findings without a place of their own are about.
         notes: sentences for the user that are not findings.
+        details: more of them, which text has only on request.
         titles: a short title for each rule.
         attachments: the evidence that the command attaches, as JSON values by name.
         breaking: the severities that make the answer no.
@@ -233,6 +236,7 @@ class Report(Generic[Attached]):
         self.headline = headline
         self.subject = subject
         self.notes = list(notes)
+        self.details: List[str] = []
         self.titles = dict(titles or {})
         if evidence is None:
             # Without the argument the type is Report[Evidence], which mypy does not infer inside
@@ -255,7 +259,7 @@ class Report(Generic[Attached]):
         """Return this report with what else was found and compared, and its headline."""
         if self.extent is not None and extent is not None:
             extent = self.extent.add(extent)
-        return Report(
+        report = Report(
             sort_findings([*self.findings, *findings]),
             command=self.command,
             policy=self.policy,
@@ -265,6 +269,8 @@ class Report(Generic[Attached]):
             notes=[*self.notes, *notes],
             extent=extent or self.extent,
         )
+        report.details = self.details
+        return report
 
     @property
     def match(self) -> bool:
@@ -298,10 +304,29 @@ class Report(Generic[Attached]):
             "headline": self.headline,
             "policy": self._render_policy(),
             "compared": self.compared,
-            "findings": list(map(Finding.to_json, self.findings)),
-            "notes": self.notes,
+            "findings": self._render_findings(),
+            "notes": [*self.notes, *self.details],
             "attachments": self.attachments,
         }
+
+    def _render_findings(self) -> List[Dict[str, object]]:
+        """Return each finding as JSON values, with the name of its cause if that has several."""
+        documents = list(map(Finding.to_json, self.findings))
+        if self.match:
+            return documents
+        # Not at the top: a script that matches starts without it.
+        from envlock.runtime.causes import find_causes
+
+        names = {
+            id(part): name
+            for name, parts in find_causes(self.findings)
+            for part in parts
+            if len(parts) > 1
+        }
+        for finding, document in zip(self.findings, documents):  # noqa: B905 (Python 3.8)
+            if id(finding) in names:
+                document["cause"] = names[id(finding)]
+        return documents
 
     def _render_policy(self) -> Optional[Dict[str, object]]:
         if self.policy is None:
@@ -318,25 +343,43 @@ class Report(Generic[Attached]):
         """Everything that lets differences pass, by its owners, the overrides first."""
         return [*list_exemptions({OVERRIDE: self.overrides}), *self.exempt]
 
-    def lines(self) -> Iterator[Tuple[str, str]]:
+    def lines(self, *, verbose: bool = False) -> Iterator[Tuple[str, str]]:
         """Yield (style, line) of the text report; a style is a severity, `title`, `note` or
         `plain`.
 
         Findings about installed files are only counted, in the headline: `to_text` lists them, and
         envlock/reports/file_tables.py makes tables of them.
+
+        Args:
+            verbose: list also what the policy allows, and the facts of each change.
         """
-        if self.headline:
-            yield "title", self.headline
-        for _, block in self.blocks():
-            yield from block
         allowed = self.allowed
-        if allowed:
-            number = count(len(allowed), "difference")
+        number = count(len(allowed), "difference")
+        is_counted = self.command in LISTING and not verbose
+        if self.headline and self.match and allowed and is_counted:
+            yield "title", f"{self.headline} ({number} allowed, {self.name_listing()})"
+        elif self.headline:
+            yield "title", self.headline
+        for _, block in self.blocks(verbose=verbose):
+            yield from block
+        if allowed and not is_counted:
             yield "title", f"{number} that policy {self.policy} allows"
-        for group in _group_alike(allowed):
-            yield from _render_allowed(group)
-        for note in self.notes:
+            yield from _render_allowed(allowed, None if verbose else INFO_SHOWN)
+        elif allowed and not self.match:
+            yield "note", f"{number} allowed ({self.name_listing()})"
+        for note in [*self.notes, *self.details] if verbose else self.notes:
             yield "plain", clean(note)
+
+    def name_listing(self) -> str:
+        """Return which command lists what this report only counts."""
+        return f"`envlock {self.command} -v` lists all"
+
+    @property
+    def changes(self) -> List[Finding]:
+        """The findings, in which the facts that one event changes are one."""
+        if self.match:
+            return self.findings
+        return _merge_parts(self.findings)
 
     @property
     def allowed(self) -> List[Finding]:
@@ -345,17 +388,19 @@ class Report(Generic[Attached]):
             return []
         return list(filter(_is_allowable, self.of(INFO)))
 
-    def blocks(self) -> List[Tuple[str, List[Tuple[str, str]]]]:
+    def blocks(self, *, verbose: bool = False) -> List[Tuple[str, List[Tuple[str, str]]]]:
         """Return a (rule, lines) pair for each group of findings with one reason and one remedy.
 
         A line is a (style, line) pair. Findings about files, and allowed differences, are left out.
+
+        Args:
+            verbose: list the facts of a change of several one by one.
         """
         # By identity: two findings can have equal values.
         allowed = {id(finding) for finding in self.allowed}
-        others = [finding for finding in self.findings if id(finding) not in allowed]
+        listed = self.findings if verbose else self.changes
+        others = [finding for finding in listed if id(finding) not in allowed]
         shown = [finding for finding in others if not finding.rule.startswith(FILE_RULE)]
-        if not self.match:
-            shown = _merge_parts(shown)
         return [(group[0].rule, list(self._render_group(group))) for group in _group_alike(shown)]
 
     def _render_group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
@@ -393,7 +438,7 @@ class Report(Generic[Attached]):
                 lines.append((finding.severity, line))
         return lines
 
-    __str__ = to_text
+    __str__ = __repr__ = to_text
 
     def _repr_html_(self) -> str:
         """Return the report as a notebook shows it."""
@@ -538,14 +583,18 @@ def _merge_devices(messages: List[str]) -> List[str]:
     return merge_devices(messages)
 
 
-def _render_allowed(group: List[Finding]) -> Iterator[Tuple[str, str]]:
-    messages = _merge_devices([clean(finding.message) for finding in group])
-    for message in messages[:INFO_SHOWN]:
-        yield INFO, f"  {MARKS[INFO]} {message}"
-    if len(messages) > INFO_SHOWN:
-        more = len(messages) - INFO_SHOWN
-        yield INFO, f"  {MARKS[INFO]} and {more} more (`--format json` lists all)"
-    yield "note", f"      why: {group[0].why}"
+def _render_allowed(allowed: List[Finding], limit: Optional[int]) -> Iterator[Tuple[str, str]]:
+    by_reason: Dict[str, List[str]] = {}
+    for finding in allowed:
+        by_reason.setdefault(finding.why, []).append(clean(finding.message))
+    for why, listed in by_reason.items():
+        messages = _merge_devices(listed)
+        for message in messages[:limit]:
+            yield INFO, f"  {MARKS[INFO]} {message}"
+        more = len(messages) - len(messages[:limit])
+        if more:
+            yield INFO, f"  {MARKS[INFO]} and {more} more (`--format json` lists all)"
+        yield "note", f"      why: {why}"
 
 
 def _group_alike(findings: List[Finding]) -> List[List[Finding]]:

@@ -1,18 +1,8 @@
-"""A report as an exception shows it: the most important findings in a few lines, and how to accept
-a change.
-"""
+"""A report as an exception shows it: the most important findings in a few lines, and what to do."""
 
 from __future__ import annotations
 
-from envlock.runtime.machines import is_machine
-from envlock.runtime.report import (
-    BITS,
-    ERROR,
-    FILE_RULE,
-    LAUNCHER,
-    NO_TENSORFLOW,
-    count,
-)
+from envlock.runtime.report import LAUNCHER, NO_TENSORFLOW, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,17 +10,17 @@ if TYPE_CHECKING:
 
     from envlock.runtime.report import Finding, Report
 
+    Cause = Tuple[str, List[Finding]]
     Line = Tuple[str, str]
 
 LINES = 25
 """A traceback above it and the prompt below still fit a terminal with 40 lines."""
 ALL = "`envlock verify` lists all"
-INSTALL = "to get the locked packages: `envlock sync`; "
-ACCEPT = (
-    "to accept a change: `envlock capture --only PATH`, or `envlock capture` for all of them; "
-    "to let it differ: `envlock ignore PATH --reason TEXT`"
-)
-ADD = "; to accept this machine, too: `envlock capture --add-machine`"
+INSTALL = "to get the locked packages: `envlock sync`"
+RUN = "to start a program as locked: `envlock run`"
+ADD = "to accept this machine, too: `envlock capture --add-machine`"
+ACCEPT = "to accept this change: `envlock capture --only {0}`"
+OTHERS = "; for other ways: `envlock explain {0}`"
 
 
 def in_short(report: Report) -> str:
@@ -40,7 +30,7 @@ def in_short(report: Report) -> str:
     tail: List[Line] = []
     if report.allowed:
         number = count(len(report.allowed), "difference")
-        tail.append(("note", f"{number} that policy {report.policy} allows ({ALL})"))
+        tail.append(("note", f"{number} allowed ({report.name_listing()})"))
     tail += [("note", note) for note in report.notes]
     room = LINES - 2 - len(tail)  # the headline, and the number of lines that are left out
     lines: List[Line] = [("title", report.headline)]
@@ -92,23 +82,28 @@ def _cut(block: List[Line], room: int) -> List[Line]:
 
 
 def with_acceptance(report: Report) -> Report:
-    """Return a report that ends with how to accept a change, if facts differ and accepting them
-    would help.
-    """
-    if any(finding.rule == NO_TENSORFLOW for finding in report.findings):
+    """Return a report that ends with the likeliest way to a match, if facts differ."""
+    if report.match or any(finding.rule == NO_TENSORFLOW for finding in report.findings):
         return report
-    paths = [str(finding.where) for finding in report.findings if _is_differing_fact(finding)]
-    if paths:
-        note = ACCEPT
-        if any(path.startswith("packages.") for path in paths):
-            note = INSTALL + note
-        if any(map(is_machine, paths)):
-            note += ADD
-        report.notes.append(note)
+    # Not at the top: a script that matches starts without it.
+    from envlock.runtime.causes import find_causes
+
+    causes = find_causes(report.findings)
+    if causes:
+        # Packages are the commonest cause, and their versions explain others.
+        name, parts = next(filter(_is_of_packages, causes), causes[0])
+        report.notes.append((_suggest(name, parts) + OTHERS).format(name))
     return report
 
 
-def _is_differing_fact(finding: Finding) -> bool:
-    if finding.severity != ERROR or not finding.where.fact:
-        return False
-    return finding.rule != BITS and not finding.rule.startswith(FILE_RULE)
+def _is_of_packages(cause: Cause) -> bool:
+    name, parts = cause
+    return name == "python" or any(part.where.fact.startswith("packages.") for part in parts)
+
+
+def _suggest(name: str, parts: List[Finding]) -> str:
+    if _is_of_packages((name, parts)):
+        return INSTALL
+    if name == "cpus" or parts[0].where.fact.startswith("environ."):
+        return RUN
+    return ADD if name == "machine" else ACCEPT

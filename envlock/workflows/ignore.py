@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from envlock.lock.document import validate
+from envlock.runtime.causes import list_patterns
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.workflows.locks import load_lock
 from envlock.workflows.settings import check_pattern
-from envlock.workflows.settings_changes import add_override
+from envlock.workflows.settings_changes import add_override, find_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +17,25 @@ if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
 
+def expand_name(name: str, lock: Source | None = None) -> list[str]:
+    """Return the patterns of the facts that the cause of this name changes, such as a package of
+    the lockfile; else the name itself, as a pattern.
+
+    Raises:
+        LockfileError: the lockfile is unreadable, invalid, or newer than this envlock.
+        UsageError: no fact can have this path.
+    """
+    old = _load_if_found(lock)
+    packages = old.facts.packages if old is not None else None
+    patterns = list_patterns(name, packages or ())
+    if not patterns:
+        check_pattern(name)
+    return patterns or [name]
+
+
 def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path, Lockfile | None]:
-    """Add a rule to pyproject.toml that a fact may differ; return the path of that file, and the
-    lockfile with this rule.
+    """Add a rule to pyproject.toml that a fact may differ, or all facts of a cause; return the path
+    of that file, and the lockfile with this rule.
 
     The facts of the lockfile are not changed, and it is not written; None if there is no lockfile.
 
@@ -27,20 +44,28 @@ def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path,
         UsageError: no fact can have this path, the reason is empty, or pyproject.toml cannot be
             changed.
     """
-    check_pattern(pattern)
+    patterns = expand_name(pattern, lock)
     if not reason.strip() or not reason.isprintable():
         raise UsageError(
             "the reason is empty or not printable", hint="say in one line why the fact may differ"
         )
-    try:
-        old = load_lock(lock)
-    except LockfileError:
-        if lock is not None:
-            raise
-        old = None
-    file = add_override(Path.cwd(), pattern, "ignore", reason.strip())
+    old = _load_if_found(lock)
+    file = find_settings()
+    for each in patterns:
+        add_override(Path.cwd(), each, "ignore", reason.strip())
     if old is None:
         return file, None
     document = old.to_document()
-    document["policy"]["overrides"] = {**document["policy"]["overrides"], pattern: "ignore"}
+    rules = dict.fromkeys(patterns, "ignore")
+    document["policy"]["overrides"] = {**document["policy"]["overrides"], **rules}
     return file, validate(document, "to be written")
+
+
+def _load_if_found(lock: Source | None) -> Lockfile | None:
+    """Return the lockfile; None if none is named and none is found."""
+    try:
+        return load_lock(lock)
+    except LockfileError:
+        if lock is not None:
+            raise
+        return None

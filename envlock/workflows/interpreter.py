@@ -35,11 +35,13 @@ class Environment(NamedTuple):
         python: its interpreter; None for the one that runs envlock.
         shown: the same as a path for messages.
         origin: how it was found, for messages; empty if the command line names it.
+        is_choice: another one could be meant.
     """
 
     python: Path | None
     shown: str
     origin: str
+    is_choice: bool = False
 
 
 def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
@@ -57,26 +59,37 @@ def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
     """
     has_tensorflow = find_spec("tensorflow") is not None
     looked_at = []
-    for candidate in _list_candidates(environ, folder):
-        python = candidate.python
-        if python is not None and os.path.isfile(python):  # noqa: PTH113 (false for any name)
-            # By the folder of the environment: the `bin/python` of many environments are links to
-            # one file.
-            is_own = python.parent.parent.resolve() == Path(sys.prefix).resolve()
-            # If envlock is installed beside TensorFlow, it is about its own environment, whatever
-            # else exists.
-            if is_own or not has_tensorflow:
-                _check_owners(candidate)
-                shown = _shorten_path(python, folder)
-                if is_own:
-                    return Environment(None, shown, candidate.origin)
-                return Environment(python, shown, candidate.origin)
+    candidates = list(_list_candidates(environ, folder))
+    own = Path(sys.prefix).resolve()
+    prefixes = set(filter(None, map(_find_prefix, candidates)))
+    is_choice = len(prefixes | {own} if has_tensorflow else prefixes) > 1
+    for candidate in candidates:
+        prefix = _find_prefix(candidate)
+        # If envlock is installed beside TensorFlow, it is about its own environment, whatever else
+        # exists.
+        if candidate.python is not None and prefix in ({own} if has_tensorflow else prefixes):
+            _check_owners(candidate)
+            shown = _shorten_path(candidate.python, folder)
+            python = None if prefix == own else candidate.python
+            return Environment(python, shown, candidate.origin, is_choice)
         looked_at.append(candidate.shown)
     if _is_module():
         return Environment(None, sys.executable, "")
     if has_tensorflow:
-        return Environment(None, sys.executable, "envlock's own, which has TensorFlow")
+        origin = "envlock's own, which has TensorFlow"
+        return Environment(None, sys.executable, origin, is_choice)
     raise UsageError(f"no environment found; looked at: {', '.join(looked_at)}", hint=HINT)
+
+
+def _find_prefix(candidate: Candidate) -> Path | None:
+    """Return the folder of an environment; None if it has no interpreter.
+
+    The `bin/python` of many environments are links to one file.
+    """
+    python = candidate.python
+    if python is None or not os.path.isfile(python):  # noqa: PTH113 (false for any name)
+        return None
+    return python.parent.parent.resolve()
 
 
 def _shorten_path(python: Path, folder: Path) -> str:

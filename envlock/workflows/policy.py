@@ -7,9 +7,12 @@ from typing import Any
 
 from envlock.lock.explanation import Allowed, Explained, explain_facts, list_allowed
 from envlock.lock.live_facts import collect_live
+from envlock.runtime.causes import list_patterns
 from envlock.runtime.errors import LockfileError
+from envlock.runtime.facts import is_same
 from envlock.runtime.judgement import build_policy, choose_machine
 from envlock.runtime.policies import DEFAULT
+from envlock.workflows.codes import check_name
 from envlock.workflows.locks import load_document
 from envlock.workflows.settings import check_pattern
 
@@ -21,8 +24,8 @@ if TYPE_CHECKING:
 def explain(
     path: str, lock: Source | None = None, *, python: Path | None = None
 ) -> list[Explained]:
-    """Return all that is known about the facts at a path or below it; if no lockfile is found,
-    under policy strict.
+    """Return all that is known about the facts at a path or below it, or about those of a cause
+    that differ, such as a package; if no lockfile is found, under policy strict.
 
     Raises:
         LockfileError: the lockfile is unreadable, invalid, or newer than this envlock.
@@ -30,13 +33,23 @@ def explain(
             interpreter.
         FactError: the interpreter did not answer.
     """
-    check_pattern(path)
     document = _load_document(lock)
+    patterns = [] if "." in path else list_patterns(path, document["facts"].get("packages") or ())
+    if not patterns and "." not in path:
+        check_name(path)
+    if not patterns:
+        check_pattern(path)
     found = collect_live(python)
     live_document = {"facts": found.facts, "unavailable": found.unavailable}
-    return explain_facts(
-        path, choose_machine(document, found), live_document, build_policy(document)
-    )
+    locked, rules = choose_machine(document, found), build_policy(document)
+    explained = explain_facts(path, locked, live_document, rules)
+    moved = {
+        fact.path: fact
+        for pattern in patterns
+        for fact in explain_facts(pattern, locked, live_document, rules)
+        if not is_same(fact.locked, fact.live)
+    }
+    return list(moved.values()) or explained
 
 
 def _load_document(lock: Source | None) -> dict[str, Any]:

@@ -66,17 +66,17 @@ def verify(
     environment = LiveEnvironment(python, collect_live_for(document, python))
     # Before the facts are compared: what the program imports by now must be as locked, too.
     document, notes = add_newly_held(document, lock, environment)
-    seen = None
+    seen, details = None, _describe_commit(document, get_file(lock))
     if LOADED in document["facts"] and not static:
         environment, seen = _add_loaded(document, environment, progress)
     question = Question(lock, document, subject, environment, policy, overrides, progress)
     report = compare_facts(question)
     if seen is not None:
-        notes = [*notes, _add_places(report, seen)]
+        _add_places(report, seen)
+        (notes if seen.facts is None else details).append(seen.note)
     elif LOADED in document["facts"]:
-        notes = [*notes, NOT_LOOKED]
-    found_at = name_found_lock(lock, subject)
-    notes = [*found_at, *_describe_project(document, get_file(lock)), *notes]
+        notes.append(NOT_LOOKED)
+    notes = [*name_found_lock(lock, subject), *count_held(document), *notes]
     if deep or numerics or program or needs_proof(report):
         # Start-up time: this loads the models, and everything that reads files and computes.
         from envlock.workflows.verify_further import Look, look_further
@@ -87,6 +87,7 @@ def verify(
         report.notes += notes
     if "data" in document:
         report = _add_data(report, question, deep=deep)
+    report.details = details
     return with_acceptance(report)
 
 
@@ -108,13 +109,12 @@ def _add_loaded(
     return LiveEnvironment(environment.python, found), seen
 
 
-def _add_places(report: Report, seen: Observed) -> str:
-    """Name the files of this machine in a report, and return the note on how they were seen."""
+def _add_places(report: Report, seen: Observed) -> None:
+    """Name the files of this machine in a report."""
     # Start-up time, too.
     from envlock.runtime.loaded.agreement import name_files
 
     name_files(report.findings, seen.places)
-    return seen.note
 
 
 def _add_data(report: Report, question: Question, *, deep: bool) -> Report:
@@ -129,23 +129,16 @@ def _add_data(report: Report, question: Question, *, deep: bool) -> Report:
     )
 
 
-def _describe_project(document: dict[str, Any], lock: Path) -> list[str]:
-    """Return notes on the project: the packages that are held, and its commits now and at the time
-    of the capture.
-    """
+def _describe_commit(document: dict[str, Any], lock: Path) -> list[str]:
+    """Return a note on the commits of the project, now and at the time of the capture."""
     project = document.get("project", {})
-    notes = list(count_held(document))
     # Git runs as a process, so it is started only for a lockfile that records a commit.
     if "commit" not in project:
-        return notes
+        return []
     current = find_revision(Path(lockfile.find_project(str(lock.parent))), lock)
     if not current:
-        return notes
+        return []
     locked = {key: value for key, value in project.items() if key in current}
     if current == locked:
-        notes.append(f"project: {describe_commit(current)} (as locked)")
-    else:
-        notes.append(
-            f"project: {describe_commit(current)} ({describe_commit(project)} when locked)"
-        )
-    return notes
+        return [f"project: {describe_commit(current)} (as locked)"]
+    return [f"project: {describe_commit(current)} ({describe_commit(project)} when locked)"]
