@@ -75,7 +75,7 @@ def pip(folder: Path, *words: str) -> None:
 
 def verdict(envlock: Command, *words: str) -> tuple[int, str]:
     """Return the exit code and the headline of `envlock verify`."""
-    done = envlock("verify", *words)
+    done = envlock("verify", "-v", *words)
     return done.returncode, done.stdout.partition("\n")[0]
 
 
@@ -95,7 +95,8 @@ def test_pip_upgraded_and_development_tools_added(envlock: Command, tmp_path: Pa
     pip(tmp_path, "install", "-q", *DEVELOPMENT_TOOLS)
     for policy in ("strict", "same-arch", "bits"):
         assert verdict(envlock, "-p", policy) == (0, f"matches under policy {policy}")
-    assert "packages.pip" in envlock("verify").stdout  # and it is said
+    assert " differences allowed, `envlock verify -v` lists all)\n" in envlock("verify").stdout
+    assert "packages.pip" in envlock("verify", "-v").stdout  # and it is said
     pip(tmp_path, "install", "-q", "opt-einsum")
     assert verdict(envlock) == (1, "does not match under policy strict: 1 fact differs")
 

@@ -13,8 +13,8 @@ from envlock.containers.engines.container_run import Finished
 from envlock.data.image_tables import load_image_defaults
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import OutsideError
+from envlock.runtime.facts import matches
 from envlock.runtime.judgement import judge
-from envlock.runtime.policies import matches
 from envlock.runtime.report import FILE_RULE, INFO, Finding, Report, clean, sort_findings
 
 Run = Callable[[list[str]], Finished]

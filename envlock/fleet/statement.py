@@ -13,8 +13,9 @@ from envlock.fleet.node_names import is_name
 from envlock.fleet.texts import MOST as MOST_TEXTS
 from envlock.fleet.texts import is_text
 from envlock.runtime.assertion import MODES
+from envlock.runtime.facts import matches
 from envlock.runtime.lockfile import are_facts
-from envlock.runtime.policies import can_meet, matches, names
+from envlock.runtime.policies import can_meet, names
 from envlock.runtime.report import ERROR, UNKNOWN, WARNING, clean, count
 from envlock.runtime.tables import table
 

@@ -14,8 +14,8 @@ from envlock.lock.machine_profiles import merge_machines
 from envlock.lock.models import Lockfile
 from envlock.lock.rebase import GONE, MADE_OF_FACTS
 from envlock.runtime.causes import list_patterns
-from envlock.runtime.facts import Unavailable, is_same, iter_leaves, split
-from envlock.runtime.policies import matches, names
+from envlock.runtime.facts import Unavailable, is_same, iter_leaves, matches, split
+from envlock.runtime.policies import names
 from envlock.runtime.report import count
 
 Document: TypeAlias = "Mapping[str, object]"

@@ -6,15 +6,12 @@ A cause has a name, which `--only`, `ignore` and `explain` take, and the facts t
 
 from __future__ import annotations
 
-from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
-from envlock.runtime.comparison_rules import RULES
-from envlock.runtime.policies import matches
-from envlock.runtime.report import ERROR, Finding, count, show
+from envlock.runtime.facts import matches
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+    from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
     Patterns = Tuple[str, ...]
 
@@ -23,7 +20,13 @@ PACKAGES = "packages."
 _SYSTEM = ("loaded.ld", "loaded.libc", "loaded.libm", "loaded.libgcc", "loaded.libstdcxx")
 """What a process has loaded of the operating system."""
 _PYTHON = ("python.version", "python.implementation", "python.abi", "python.compiler")
-_TENSORFLOW = ("tensorflow.**", *[f"packages.{name}.**" for name in DISTRIBUTIONS])
+_TENSORFLOW = tuple(
+    [
+        f"{start}**"
+        for start in table("protected")
+        if "tensorflow" in start or ".tf-nightly" in start
+    ]
+)
 _DRIVER = (
     *("gpu.driver_version", "gpu.cuda_driver_version", "gpu.kernel_module.**", "gpu.nvml.**"),
     "cuda.cuda_driver.**",
@@ -73,36 +76,38 @@ _SAID: Dict[str, Tuple[str, Patterns]] = {
     "cuda": ("another CUDA", ("cuda.cudnn.version", "cuda.*.version")),
 }
 """What a finding calls a cause that is more than a package, and the facts that say what changed."""
-ACCEPT_MACHINE = (
-    "To accept it where it computes the locked bits: `envlock verify -p bits` (first "
-    "`envlock capture --canary` on the locked machine); as it is: `envlock capture --add-machine`."
-)
 
 
-def find_causes(findings: Sequence[Finding]) -> List[Tuple[str, List[Finding]]]:
-    """Return the facts that differ and must not by the name of their cause, in order."""
-    differing = list(filter(_is_fact, findings))
-    paths = [finding.where.fact for finding in differing]
+def find_causes(paths: Sequence[str]) -> List[Tuple[str, List[str]]]:
+    """Return facts that differ by the name of their cause, in order; a fact of none is its own."""
     seen = [
         name
         for name in MOVED
         if any(_matches_any(path, _SIGNS.get(name, MOVED[name])) for path in paths)
     ]
-    causes: Dict[str, List[Finding]] = {}
-    for finding in differing:
-        causes.setdefault(_name_cause(finding.where.fact, seen), []).append(finding)
+    causes: Dict[str, List[str]] = {}
+    for path in paths:
+        causes.setdefault(_name_cause(path, seen), []).append(path)
     return list(causes.items())
 
 
-def merge_parts(findings: Sequence[Finding]) -> List[Finding]:
-    """Return findings in which each cause of several facts is one, in place of its heaviest part."""
-    merged: Dict[int, Optional[Finding]] = {}
-    for name, parts in find_causes(findings):
-        if len(parts) > 1:
-            merged.update(dict.fromkeys(map(id, parts)))
-            merged[id(parts[0])] = _make_finding(name, parts, findings)
-    found = [merged.get(id(finding), finding) for finding in findings]
-    return [finding for finding in found if finding is not None]
+def describe(name: str, parts: Sequence[str], changes: Mapping[str, str]) -> str:
+    """Return what a finding calls a cause: `numpy 1.26.4 -> 1.25.2, with its BLAS`.
+
+    Args:
+        name: of the cause.
+        parts: the facts that it has changed.
+        changes: both values of each fact that differs, also of those that may.
+    """
+    if name in _SAID:
+        said, patterns = _SAID[name]
+        # The name of a processor may differ, and tells a person most.
+        change = _find_change(patterns, changes)
+        return f"{said}: {change}" if change else said
+    versions = (f"packages.{name}.version", f"packages.{name}", f"{name}.version")
+    change = _find_change(versions, {path: changes[path] for path in parts})
+    has_blas = any(matches("numpy.blas.**", path) for path in parts)
+    return f"{name} {change or 'of another build'}{', with its BLAS' if has_blas else ''}"
 
 
 def list_patterns(name: str, packages: Iterable[str]) -> List[str]:
@@ -124,13 +129,6 @@ def list_patterns(name: str, packages: Iterable[str]) -> List[str]:
     return [whole] if package in packages else []
 
 
-def _is_fact(finding: Finding) -> bool:
-    """Return whether a finding is about one fact that differs, here and not on a rank of many."""
-    where = finding.where
-    is_judged = finding.rule in RULES and finding.severity == ERROR
-    return is_judged and not where.file and finding.message.startswith(f"{where.fact}: ")
-
-
 def _matches_any(path: str, patterns: Iterable[str]) -> bool:
     return any(matches(pattern, path) for pattern in patterns)
 
@@ -147,43 +145,10 @@ def _name_cause(path: str, seen: Iterable[str]) -> str:
     return package
 
 
-def _make_finding(name: str, parts: List[Finding], findings: Sequence[Finding]) -> Finding:
-    """Return one finding for a cause, with the reason and the remedy of its heaviest part."""
-    first = parts[0]
-    fix = first.fix
-    # On another architecture, no canary and no lockfile of these wheels helps.
-    if name == MACHINE and first.where.fact != "system.machine":
-        # Under the rule `proven`, the remedy is the one that this lockfile allows.
-        fix = next((part.fix for part in parts if part.rule == "proven"), ACCEPT_MACHINE)
-    return Finding(
-        first.rule,
-        first.severity,
-        first.where,
-        message=f"{_describe(name, parts, findings)} ({count(len(parts), 'fact')})",
-        why=first.why,
-        fix=fix,
-        source=first.source,
-        weight=first.weight,
-    )
-
-
-def _describe(name: str, parts: List[Finding], findings: Sequence[Finding]) -> str:
-    """Return what a finding calls a cause: `numpy 1.26.4 -> 1.25.2, with its BLAS`."""
-    if name in _SAID:
-        said, patterns = _SAID[name]
-        # The name of a processor may differ, and tells a person most.
-        change = _find_change(patterns, findings)
-        return f"{said}: {change}" if change else said
-    versions = (f"packages.{name}.version", f"packages.{name}", f"{name}.version")
-    change = _find_change(versions, parts)
-    has_blas = any(matches("numpy.blas.**", part.where.fact) for part in parts)
-    return f"{name} {change or 'of another build'}{', with its BLAS' if has_blas else ''}"
-
-
-def _find_change(patterns: Iterable[str], findings: Sequence[Finding]) -> str:
+def _find_change(patterns: Iterable[str], changes: Mapping[str, str]) -> str:
     """Return both values of the first fact that differs, in the order of the patterns; or nothing."""
     for pattern in patterns:
-        for finding in findings:
-            if matches(pattern, finding.where.fact):
-                return f"{show(finding.expected)} -> {show(finding.actual)}"
+        for path, change in changes.items():
+            if matches(pattern, path):
+                return change
     return ""

@@ -111,3 +111,17 @@ def iter_leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[Tuple[str
             yield from iter_leaves(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Return whether a pattern matches a path: `*` is any one name, a final `**` is a node and
+    everything below it.
+    """
+    wanted, given = pattern.split("."), path.split(".")
+    if wanted[-1] == "**":
+        wanted = wanted[:-1]
+        given = given[: len(wanted)]
+    if len(wanted) != len(given):
+        return False
+    pairs = zip(wanted, given)  # noqa: B905 (Python 3.8 has no `strict`)
+    return all(want in ("*", name) for want, name in pairs)

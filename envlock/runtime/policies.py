@@ -8,6 +8,7 @@ from __future__ import annotations
 from envlock.runtime.comparison_rules import RULES
 from envlock.runtime.exemptions import ENVLOCK, HELD, OVERRIDE, POLICY
 from envlock.runtime.exemptions import TOOLING as OWN_TOOLING
+from envlock.runtime.facts import matches
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -284,20 +285,6 @@ _index: List[Tuple[Dict[str, TableRow], Dict[str, RowsByStep]]] = []
 def _specificity(pattern: str) -> Tuple[int, int, str]:
     steps = pattern.split(".")
     return -(steps.count("*") + steps.count("**")), len(steps), pattern
-
-
-def matches(pattern: str, path: str) -> bool:
-    """Return whether a pattern matches a path: `*` is any one name, a final `**` is a node and
-    everything below it.
-    """
-    wanted, given = pattern.split("."), path.split(".")
-    if wanted[-1] == "**":
-        wanted = wanted[:-1]
-        given = given[: len(wanted)]
-    if len(wanted) != len(given):
-        return False
-    pairs = zip(wanted, given)  # noqa: B905 (Python 3.8 has no `strict`)
-    return all(want in ("*", name) for want, name in pairs)
 
 
 def _is_step(text: str) -> bool:

@@ -63,6 +63,8 @@ NO_TENSORFLOW = "no-tensorflow"
 """The rule of a finding that TensorFlow is locked and not installed, which explains all others."""
 NOT_HELD = "not-held"
 """The rule of a finding that a library is installed of which the lockfile has no facts."""
+OTHERS = (DEEP, COMPARED, BITS, DATA, UNREAD, LAUNCHER, NO_TENSORFLOW, NOT_HELD)
+"""The rules of findings that say more than that a fact differs."""
 FILE_RULE = "file-"
 """The prefix of the rules of findings about installed files (`verify --deep`)."""
 
@@ -72,6 +74,10 @@ SUBJECT = "envlock.lock"
 FILES_SHOWN = 20
 # For each kind, where there is no -v: after a change of the installer every package has a line.
 INFO_SHOWN = 4
+ACCEPT_MACHINE = (
+    "To accept it where it computes the locked bits: `envlock verify -p bits` (first "
+    "`envlock capture --canary` on the locked machine); as it is: `envlock capture --add-machine`."
+)
 LISTING = ("diff", "verify")
 """The commands with -v: text only counts what may differ."""
 ITEMS_SHOWN = 12
@@ -314,9 +320,6 @@ class Report(Generic[Attached]):
         documents = list(map(Finding.to_json, self.findings))
         if self.match:
             return documents
-        # Not at the top: a script that matches starts without it.
-        from envlock.runtime.causes import find_causes
-
         names = {
             id(part): name
             for name, parts in find_causes(self.findings)
@@ -366,7 +369,7 @@ class Report(Generic[Attached]):
             yield "title", f"{number} that policy {self.policy} allows"
             yield from _render_allowed(allowed, None if verbose else INFO_SHOWN)
         elif allowed and not self.match:
-            yield "note", f"{number} allowed ({self.name_listing()})"
+            yield "note", f"{number} that policy {self.policy} allows ({self.name_listing()})"
         for note in [*self.notes, *self.details] if verbose else self.notes:
             yield "plain", clean(note)
 
@@ -521,12 +524,64 @@ def _say_facts(findings: List[Finding], number: int) -> str:
     return _agree(number, "fact", "differs", "differ")
 
 
-def _merge_parts(findings: List[Finding]) -> List[Finding]:
-    """Return findings in which the facts of one cause are one."""
+def find_causes(findings: Iterable[Finding]) -> List[Tuple[str, List[Finding]]]:
+    """Return the findings that a fact differs and must not, by the name of their cause."""
+    differing = {finding.where.fact: finding for finding in findings if _is_fact(finding)}
+    if not differing:
+        return []
     # Not at the top: a script that matches starts without it.
-    from envlock.runtime.causes import merge_parts
+    from envlock.runtime import causes
 
-    return merge_parts(findings)
+    return [
+        (name, [differing[path] for path in paths])
+        for name, paths in causes.find_causes(list(differing))
+    ]
+
+
+def _is_fact(finding: Finding) -> bool:
+    """Return whether one fact differs that must not, here and not on a rank of many."""
+    where = finding.where
+    if finding.severity != ERROR or where.file or finding.rule.startswith(FILE_RULE):
+        return False
+    return finding.rule not in OTHERS and finding.message.startswith(f"{where.fact}: ")
+
+
+def _merge_parts(findings: List[Finding]) -> List[Finding]:
+    """Return findings in which each cause of several facts is one, in place of its heaviest part."""
+    merged: Dict[int, Optional[Finding]] = {}
+    for name, parts in find_causes(findings):
+        if len(parts) > 1:
+            merged.update(dict.fromkeys(map(id, parts)))
+            merged[id(parts[0])] = _make_change(name, parts, findings)
+    found = [merged.get(id(finding), finding) for finding in findings]
+    return [finding for finding in found if finding is not None]
+
+
+def _make_change(name: str, parts: List[Finding], findings: List[Finding]) -> Finding:
+    """Return one finding for a cause, with the reason and the remedy of its heaviest part."""
+    from envlock.runtime import causes
+
+    first = parts[0]
+    paths = [part.where.fact for part in parts]
+    changes = {
+        each.where.fact: f"{show(each.expected)} -> {show(each.actual)}" for each in findings
+    }
+    fix = first.fix
+    # On another architecture, no canary and no lockfile of these wheels helps.
+    if name == causes.MACHINE and "system.machine" not in paths:
+        # Under the rule `proven`, the remedy is the one that this lockfile allows.
+        fix = next((part.fix for part in parts if part.rule == "proven"), ACCEPT_MACHINE)
+    message = causes.describe(name, paths, changes)
+    return Finding(
+        first.rule,
+        first.severity,
+        first.where,
+        message=f"{message} ({count(len(parts), 'fact')})",
+        why=first.why,
+        fix=fix,
+        source=first.source,
+        weight=first.weight,
+    )
 
 
 def _list_missing(findings: List[Finding]) -> List[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.runtime.report import LAUNCHER, NO_TENSORFLOW, count
+from envlock.runtime.report import LAUNCHER, NO_TENSORFLOW, count, find_causes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def in_short(report: Report) -> str:
     tail: List[Line] = []
     if report.allowed:
         number = count(len(report.allowed), "difference")
-        tail.append(("note", f"{number} allowed ({report.name_listing()})"))
+        listing = f"{number} that policy {report.policy} allows ({report.name_listing()})"
+        tail.append(("note", listing))
     tail += [("note", note) for note in report.notes]
     room = LINES - 2 - len(tail)  # the headline, and the number of lines that are left out
     lines: List[Line] = [("title", report.headline)]
@@ -85,14 +86,12 @@ def with_acceptance(report: Report) -> Report:
     """Return a report that ends with the likeliest way to a match, if facts differ."""
     if report.match or any(finding.rule == NO_TENSORFLOW for finding in report.findings):
         return report
-    # Not at the top: a script that matches starts without it.
-    from envlock.runtime.causes import find_causes
-
     causes = find_causes(report.findings)
     if causes:
         # Packages are the commonest cause, and their versions explain others.
         name, parts = next(filter(_is_of_packages, causes), causes[0])
-        report.notes.append((_suggest(name, parts) + OTHERS).format(name))
+        shown = name if len(parts) > 1 else parts[0].where.fact
+        report.notes.append((_suggest(name, parts) + OTHERS).format(shown))
     return report
 
 

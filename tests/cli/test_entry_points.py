@@ -80,7 +80,8 @@ def test_packages_that_no_program_imports_may_differ(project: Project) -> None:
     assert project.differing()["packages.keras.version"] == "error"
     done = project.run("verify")
     assert done.returncode == 1
-    assert "packages.keras.version: locked 3, live 4 (imported by train.py)\n" in done.stdout
+    assert "  x keras 3 -> 4 (2 facts)\n" in done.stdout
+    assert "packages.keras.version: locked 3, live 4 (imported by train.py)\n" in project.run("verify", "-v").stdout
     assert "held: 1 of " in done.stdout
     assert "No entry point of this project imports this package" in project.run("explain", "packages.flask").stdout
     assert "(It is held: imported by train.py.)\n" in project.run("explain", "packages.keras").stdout

@@ -235,18 +235,22 @@ def test_what_reads_files_only_needs_no_environment(
     assert (done.returncode, "environment" in done.stderr) == (code, False)
 
 
-def test_what_was_taken_is_said(envlock: Command, tmp_path: Path) -> None:
+def test_what_was_taken_is_said_where_there_was_a_choice(envlock: Command, tmp_path: Path) -> None:
     tool = Command([sys.executable, "-c", "from envlock.__main__ import main; main()"], tmp_path)
     (tmp_path / "here").symlink_to(sys.prefix)
-    for name, value, shown in (
-        ("VIRTUAL_ENV", sys.prefix, f"{sys.prefix}/bin/python"),
-        ("CONDA_PREFIX", str(tmp_path / "here"), "here/bin/python"),
-        ("ENVLOCK_PYTHON", sys.executable, sys.executable),
-    ):
-        done = tool("capture", "-o", "-", environ={name: value})
+    found = (("VIRTUAL_ENV", sys.prefix, f"{sys.prefix}/bin/python"), ("CONDA_PREFIX", "here", "here/bin/python"))
+    for name, value, _ in found:
+        done = tool("capture", "-o", "-", environ={name: str(tmp_path / value)})
+        assert (done.returncode, done.stderr) == (0, "")
+    made(tmp_path / ".venv")
+    for name, value, shown in (*found, ("ENVLOCK_PYTHON", sys.executable, sys.executable)):
+        done = tool("capture", "-o", "-", environ={name: str(tmp_path / value)})
         assert (done.returncode, done.stderr) == (0, f"environment: {shown} ({name})\n")
     named = tool("capture", "-o", "-", "--python", sys.executable)
     assert (named.returncode, named.stderr) == (0, "")
+    # Called as that environment's own, it was named, too.
+    handed = {"ENVLOCK_PYTHON": sys.executable, options.FORWARDED: os.path.realpath(Path(sys.executable).parent)}
+    assert tool("capture", "-o", "-", environ=handed).stderr == ""
 
 
 # --- without TensorFlow

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from envlock.runtime.short_report import ACCEPT, INSTALL
+from envlock.runtime.short_report import INSTALL, RUN
 from envlock.runtime.variable_plan import locked_environ
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
@@ -48,7 +48,7 @@ def test_another_one_does_not_and_the_reason_is_on_stdout(envlock: Command, lock
     assert (done.returncode, done.stderr, len(lines)) == (1, "", 5)
     assert lines[0] == "does not match under policy strict: 1 fact differs"
     assert lines[1] == f"  x {ONEDNN}: locked unset, live 0"
-    assert lines[4:] == [ACCEPT]
+    assert lines[4:] == [f"{RUN}; for other ways: `envlock explain {ONEDNN}`"]
 
 
 ALLOWED = {"owner": "policy", "count": 1, "forbidden": False}
@@ -238,7 +238,7 @@ def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lo
         "  x packages.mine: locked absent, live 1.0",
     ]
     warning = "warning: running anyway, although this is not the locked environment"
-    assert lines[4] == INSTALL + ACCEPT
+    assert lines[4] == f"{INSTALL}; for other ways: `envlock explain packages.mine`"
     assert lines[5:] == ([warning, f"set {OWN}"] if unverified else [])
 
 

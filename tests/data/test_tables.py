@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from envlock import data
 from envlock.data import runtime_tables
 from envlock.lock.fact_models import Facts
-from envlock.runtime.policies import matches
+from envlock.runtime.facts import matches
 from envlock.runtime.tables import FOLDER, table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from envlock.lock.document import dump, validate
 from envlock.lock.lock_warnings import describe_replaced
-from envlock.lock.merging import accept, add_moved, find_unmatched, merge
+from envlock.lock.merging import accept, add_moved, find_unmatched, flatten, matches_fact, merge
 from envlock.lock.models import Lockfile
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode
@@ -198,18 +198,28 @@ def test_a_merge_of_what_is_no_lockfile_writes_nothing(envlock: Command, tmp_pat
 @pytest.mark.parametrize(
     ("pattern", "wanted"),
     [
-        ("packages.numpy", ["packages.numpy", "numpy"]),
-        ("numpy", ["numpy", "packages.numpy"]),
-        ("six", ["six", "packages.six"]),
-        ("tensorflow", ["tensorflow", "packages.tensorflow-cpu"]),
-        ("packages.tensorflow-cpu", ["packages.tensorflow-cpu", "tensorflow"]),
+        ("packages.numpy", ["numpy.version", "packages.numpy.version"]),
+        ("numpy", ["numpy.version", "packages.numpy.version"]),
+        ("six", ["packages.six.version"]),
+        ("tensorflow", ["packages.tensorflow-cpu.version", "tensorflow.version"]),
+        ("packages.tensorflow-cpu", ["packages.tensorflow-cpu.version", "tensorflow.version"]),
+        ("another TensorFlow", ["packages.tensorflow-cpu.version", "tensorflow.version"]),
+        ("machine", ["cpu.flags"]),
         ("packages.numpy.version", ["packages.numpy.version"]),
         ("cpu.flags", ["cpu.flags"]),
     ],
 )
-def test_a_package_stands_for_all_that_its_version_changes(pattern: str, wanted: list[str]) -> None:
-    packages = {name: {"version": "1.0"} for name in ("numpy", "six", "tensorflow-cpu")}
-    assert add_moved(pattern, lock({"packages": packages})) == wanted
+def test_a_name_stands_for_all_that_one_event_changes(pattern: str, wanted: list[str]) -> None:
+    facts = {
+        "packages": {name: {"version": "1.0"} for name in ("numpy", "six", "tensorflow-cpu")},
+        "numpy": {"version": "1.0"},
+        "tensorflow": {"version": "1.0"},
+        "cpu": {"flags": []},
+    }
+    old = lock(facts)
+    patterns = add_moved(pattern, old)
+    paths = [path for path in flatten(old.to_document()) if any(matches_fact(each, path) for each in patterns)]
+    assert sorted(paths) == wanted
 
 
 def test_a_lockfile_of_another_environment_is_named_before_it_is_replaced() -> None:

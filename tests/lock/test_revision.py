@@ -91,10 +91,10 @@ def test_a_commit_is_recorded_shown_and_never_held(repository: Repository, envlo
     project.run("capture")
     lock = (tmp_path / lockfile.NAME).read_bytes()
     assert project.recorded == {"name": "mine", "commit": at, "dirty": False}
-    assert f"project: commit {at[:12]} (as locked)\n" in project.run("verify").stdout
+    assert f"project: commit {at[:12]} (as locked)\n" in project.run("verify", "-v").stdout
     new = repository.commit()
     (tmp_path / "train.py").write_text("import numpy\n", encoding="utf-8")
-    done = project.run("verify")
+    done = project.run("verify", "-v")
     assert (
         done.returncode,
         f"project: commit {new[:12]} with changes (commit {at[:12]} when locked)\n" in done.stdout,

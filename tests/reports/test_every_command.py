@@ -150,7 +150,7 @@ def test_github_reads_one_annotation_a_finding_and_one_for_all_that_is_allowed(
         shown = [each for each in report.findings if each not in report.allowed]
         if report.allowed:
             number = count(len(report.allowed), "difference")
-            assert found.pop()[2] == f"{number} that policy {report.policy} allows (`--format text` lists them)"
+            assert found.pop()[2] == f"{number} that policy {report.policy} allows (`envlock verify -v` lists them)"
         assert len(found) == len(shown)
         for (level, properties, message), each in zip(found, shown, strict=True):
             assert level == levels[each.severity]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import envlock
-from envlock.runtime.short_report import ACCEPT
+from envlock.runtime.short_report import RUN
 from tests.machines import distribution
 from tests.measured import MEASURED
 
@@ -131,7 +131,7 @@ def test_a_mismatch_ends_the_script_with_every_reason(run: Run, tmp_path: Path) 
         "      why: Turns the oneDNN kernels on or off: 0 against the default changed matmul, convolution gradients, "
         "softmax and trained weights on an AVX-512 host.\n"
         "      fix: Unset TF_ENABLE_ONEDNN_OPTS before the process starts (`envlock run` does).\n"
-        f"{ACCEPT}\n"
+        f"{RUN}; for other ways: `envlock explain environ.TF_ENABLE_ONEDNN_OPTS`\n"
     )
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.nearest_pattern import find_nearest_pattern
-from envlock.runtime.policies import UNUSED, Policy, matches, names
+from envlock.runtime.facts import matches
+from envlock.runtime.policies import UNUSED, Policy, names
 from envlock.runtime.tables import table
 
 PATHS = st.lists(st.sampled_from(["packages", "cpu", "flags", "environ", "TF_X", "version", "zzz"]), min_size=1).map(

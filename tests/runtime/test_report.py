@@ -105,9 +105,11 @@ VERDICTS: list[tuple[list[Severity], bool, int, str]] = [
 
 def test_the_verdict() -> None:
     for severities, match, code, title in VERDICTS:
-        report = Report([finding(severity=severity) for severity in severities], policy="strict")
+        findings = [finding(f"environ.V{number}", severity) for number, severity in enumerate(severities)]
+        report = Report(findings, policy="strict")
         assert (report.match, report.exit_code, report.headline) == (match, code, title)
-        assert report.to_text().splitlines()[0] == title
+        more = " (1 difference allowed, `envlock verify -v` lists all)" if severities == [INFO] else ""
+        assert report.to_text().splitlines()[0] == title + more
 
 
 def report(**options: Any) -> Report:
@@ -335,11 +337,28 @@ does not match under policy strict: 2 facts differ; 1 more fact could not be col
   ? keras: locked none, live unknown (it cannot be read)
       why: It may.
       fix: Do it.
-1 difference that policy strict allows
-  i cpu.quota: locked absent, live 1.5
-      why: It may."""
-    assert report().to_text() == str(report()) == expected
+1 difference that policy strict allows (`envlock verify -v` lists all)"""
+    assert report().to_text() == str(report()) == repr(report()) == expected
     assert render(report()) == expected
+    head, _, _ = expected.rpartition(" (")
+    assert render(report(), verbose=True) == f"{head}\n  i cpu.quota: locked absent, live 1.5\n      why: It may."
+
+
+def test_a_yes_is_one_line_and_the_rest_is_told_on_request() -> None:
+    made = Report([finding("cpu.quota", INFO), finding("packages.pip.version", INFO)], policy="strict")
+    made.details.append("a detail")
+    head = "matches under policy strict"
+    assert made.to_text() == f"{head} (2 differences allowed, `envlock verify -v` lists all)"
+    assert render(made, verbose=True).splitlines() == [
+        head,
+        "2 differences that policy strict allows",
+        "  i cpu.quota: locked a, live b",
+        "  i packages.pip.version: locked a, live b",
+        "      why: It may.",
+        "a detail",
+    ]
+    assert made.to_json()["notes"] == ["a detail"]
+    assert made.add_findings([]).details == ["a detail"]
 
 
 def test_a_report_without_a_headline_begins_with_its_findings() -> None:
@@ -349,8 +368,9 @@ def test_a_report_without_a_headline_begins_with_its_findings() -> None:
 def test_every_line_has_a_style() -> None:
     assert [style for style, _ in report(notes=["a note"]).lines()] == [
         *("title", ERROR, ERROR, "note", "note", UNKNOWN, "note", "note"),
-        *("title", INFO, "note", "plain"),
+        *("note", "plain"),
     ]
+    assert [style for style, _ in report().lines(verbose=True)][-3:] == ["title", INFO, "note"]
 
 
 def test_a_notebook_shows_the_text_and_obeys_nothing_in_it() -> None:
@@ -383,6 +403,7 @@ def test_many_of_a_kind_that_are_let_through_are_folded_and_none_that_breaks_the
     report = Report(
         [finding(name, severity, expected="pip", actual="uv") for severity in (ERROR, INFO) for name in names],
         policy="strict",
+        command="canary",
     )
     text = report.to_text().splitlines()
     assert [line for line in text if line.startswith("  x")] == [f"  x {name}: locked pip, live uv" for name in names]
@@ -493,7 +514,8 @@ def test_a_finding_of_a_file_names_its_place() -> None:
 
 @pytest.mark.parametrize("number", [INFO_SHOWN, INFO_SHOWN + 1])
 def test_many_allowed_differences_are_counted(number: int) -> None:
-    lines = Report([finding(f"cpu.x{each}", INFO) for each in range(number)], policy="strict").to_text()
+    found = [finding(f"cpu.x{each}", INFO) for each in range(number)]
+    lines = Report(found, command="canary", policy="strict").to_text()
     assert ("more (`--format json` lists all)" in lines) == (number > INFO_SHOWN)
 
 
@@ -504,8 +526,12 @@ def test_what_differs_alike_in_several_gpus_is_one_line() -> None:
     eight = [differing(index, name) for index in range(8) for name in ("name", "ecc")]
     allowed = [differing(index, "info.vbios", INFO) for index in (0, 1, 3, 12)]
     report = Report([*eight, *allowed], policy="strict")
-    assert report.to_text().splitlines() == [
-        "does not match under policy strict: 16 facts differ",
+    assert report.to_text().splitlines()[:2] == [
+        "does not match under policy strict: 1 change (16 facts)",
+        "  x another machine: H100 -> T4 (16 facts)",
+    ]
+    assert render(report, verbose=True).splitlines() == [
+        "does not match under policy strict: 1 change (16 facts)",
         "  x gpu.devices.0-7.name: locked H100, live T4",
         "  x gpu.devices.0-7.ecc: locked H100, live T4",
         "      why: It may.",
