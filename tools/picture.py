@@ -21,8 +21,6 @@ from xml.etree import ElementTree as ET
 from rich.console import Console
 from rich.text import Text
 
-from envlock.workflows.loaded import BEFORE, NOW
-
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs/picture.svg"
 SECTION = "## Sixty seconds to the first refusal"
@@ -31,7 +29,7 @@ FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 """Fonts that rich would load from the network; without them the reader's own monospaced one is taken."""
 ENVIRONMENT = re.compile(r"(TensorFlow \S+, )?\d+ packages")
 """What differs between environments in which the commands print the same otherwise."""
-LOADED = re.compile(rf"(importing \S+, to see what it loads|{BEFORE}|{NOW}) ")
+LOADED = re.compile(r"importing \S+, to see what it loads ")
 """What is said only where there is something to import."""
 
 
