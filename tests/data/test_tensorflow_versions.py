@@ -23,17 +23,26 @@ def test_every_table_knows_the_newest_tensorflow() -> None:
         "`and_cuda` in envlock/data/tensorflow_builds.toml": builds.and_cuda[-1].tensorflow,
         **{
             f"`needs` {package} in envlock/data/compatibility.toml": max(
-                (row.tensorflow for row in rows if row.package == package), key=parse_release
+                (row.tensorflow for row in rows if row.package in (package, f"{package}-nightly")), key=parse_release
             )
             for package in ("numpy", "protobuf", "keras")
         },
         "`horizon` in envlock/data/determinism_sources.toml": load_source_table().horizon.through,
+    }
+    # What runs in every lane is the newest release, not a candidate.
+    newest_release = {
         "LINES in tests/diagnosis/environments.py": LINES[-1],
         "the group `tensorflow` in pyproject.toml": demo[1] if demo else "0.0",
         "CUDA_TENSORFLOWS in Makefile": cuda[1] if cuda else "0.0",
     }
     newest = max(newest_of.values(), key=parse_release)
     lacking = [place for place, version in newest_of.items() if minor(version) != minor(newest)]
+    release = (
+        newest
+        if "rc" not in newest
+        else next(row.tensorflow for row in builds.build[::-1] if "rc" not in row.tensorflow)
+    )
+    lacking += [place for place, version in newest_release.items() if minor(version) != minor(release)]
     if find_ptx_cuda(newest) is None:
         lacking.append("`ptx` in envlock/data/compatibility.toml")
     assert lacking == [], f"TensorFlow {newest} is missing there: docs/contributing/tensorflow-version.md"

@@ -16,7 +16,7 @@ from envlock.runtime.release import parse_release
 GOLDEN = Path(__file__).parent / "golden" / "choices.txt"
 TABLES = load_image_tables()
 BUILDS = [row for row in TABLES.builds.build if parse_release(row.tensorflow) >= (1, 15)]
-PYTHONS = ["3.6.15", "3.7.17", "3.8.20", "3.9.23", "3.10.18", "3.11.13", "3.12.11", "3.13.6"]
+PYTHONS = ["3.6.15", "3.7.17", "3.8.20", "3.9.23", "3.10.18", "3.11.13", "3.12.11", "3.13.6", "3.14.7"]
 LABELLED = [
     image
     for image in ngc.list_images(TABLES.ngc)

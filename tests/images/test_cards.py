@@ -37,7 +37,7 @@ Not to be expected to run:
   nvcr.io/nvidia/tensorflow:24.12-tf2-py3 to 16.12 (133 images; `--all` names each), wheels of
   TensorFlow 2.11, 2.10, 2.9, 2.8, 2.7, 2.6, 2.5, 2.4, 2.3, 2.2, 2.1, 2.0, 1.15, 1.14, 1.13
     Its CUDA is older than 12.8, the first that makes machine code for this GPU.
-  wheels of TensorFlow 2.21, 2.20, 2.19, 2.18, 2.17, 2.16
+  wheels of TensorFlow 2.22, 2.21, 2.20, 2.19, 2.18, 2.17, 2.16
     Users report that official wheels fail on such GPUs with new drivers too:
     `CUDA_ERROR_INVALID_PTX`, or `PTX version 8.5 does not support target 'sm_120'`. What works: use
     NVIDIA's image 25.01 or 25.02 (`envlock images`), or a wheel built for sm_120.

@@ -140,6 +140,18 @@ def test_a_candidate_gives_way_to_its_release(tmp_path: Path, data: Path) -> Non
         assert len([row for row in rows(data, "tensorflow_builds", name) if "2.23" in row["tensorflow"]]) == 1
 
 
+def test_what_only_the_candidate_required_is_for_a_person(tmp_path: Path, data: Path) -> None:
+    add_tensorflow(tmp_path / "index", "2.22.0", {"keras-nightly": "keras"})
+    with recorded(tmp_path) as (web, _):
+        wrong, decide = refresh("needs", web, data, DAY)
+    assert wrong == []
+    assert "TensorFlow 2.22.0 does not require keras-nightly, which its candidate did: take that row away" in decide
+    needs = {
+        row["package"]: row["takes"] for row in rows(data, "compatibility", "needs") if row["tensorflow"] == "2.22"
+    }
+    assert needs["keras"] == ">=3.12.0.dev"
+
+
 def test_what_contradicts_a_row_stays_visible_and_the_row_stays(tmp_path: Path, data: Path) -> None:
     add_tensorflow(tmp_path / "index", "2.21.0", {"<8.0.0": "<9.0.0"})
     with recorded(tmp_path) as (web, _):

@@ -1,1 +1,1 @@
-"""The tables of envlock/data, asked from their sources again: `make refresh`, docs/contributing/refresh.md."""
+"""The tables of envlock/data, asked from their sources again: `make refresh`, docs/contributing/tensorflow-version.md."""

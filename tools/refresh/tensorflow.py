@@ -95,6 +95,12 @@ def ask_needs(web: Web, table: dict[str, Any], day: str) -> Found:
                 found.decide.append(
                     f"TensorFlow {version} requires keras-nightly, and no release does: what follows it"
                 )
+        wanted = {row["package"] for row in rows if row["tensorflow"] == minor(str(version))}
+        found.decide += [
+            f"TensorFlow {version} does not require {row['package']}, which its candidate did: take that row away"
+            for row in table["needs"]
+            if row["tensorflow"] == minor(str(version)) and row["package"] not in wanted
+        ]
         _report_yanked(found, version, by_version[version])
     found.lists = [Asked("needs", rows, _get_need, _order_needs, "metadata", complete=False)]
     found.through = str(newest[-1])
