@@ -36,6 +36,7 @@ _EXPORTS = {
     "activate": "envlock.runtime.activation",
     "assert_fleet": "envlock.fleet.fleet_assertion",
     "assert_late_rank": "envlock.fleet.late_rank",
+    "assert_loaded": "envlock.runtime.assertion",
     "assert_locked": "envlock.runtime.assertion",
     "base_images": "envlock.workflows.images",
     "bisect": "envlock.workflows.bisect",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from envlock.reports import render as render
     from envlock.runtime.activation import Activation as Activation
     from envlock.runtime.activation import activate as activate
+    from envlock.runtime.assertion import assert_loaded as assert_loaded
     from envlock.runtime.assertion import assert_locked as assert_locked
     from envlock.runtime.assertion import locate as locate
     from envlock.runtime.citation import cite as cite

@@ -22,7 +22,7 @@ A `lock` argument is a `Lockfile`, the path of one, or its content as `bytes`; w
 lockfile that `assert_locked()` finds. `progress` is an object with the methods of `envlock.Progress`, which shows the
 progress of a call; the default shows nothing. `help(envlock.verify)` in Python says what each argument is.
 
-`assert_locked`, `activate`, `cite`, `load_ipython_extension`, `locate`, `record`, `recorded`, `stamp` and
+`assert_loaded`, `assert_locked`, `activate`, `cite`, `load_ipython_extension`, `locate`, `record`, `recorded`, `stamp` and
 `unload_ipython_extension` need only the standard library of Python 3.8 or newer. The others need Python 3.10 and the
 dependencies of the distribution.
 """

@@ -82,7 +82,7 @@ def _hold(config: pytest.Config, policy: Optional[str] = None) -> None:
         # This was decided for all tests before they were collected.
         return
     try:
-        envlock.assert_locked(lock, policy)
+        envlock.assert_locked(lock, policy, static=True)
         return
     except envlock.EnvlockError as error:
         problem = error

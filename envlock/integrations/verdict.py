@@ -21,7 +21,7 @@ def describe_environment(lock: Union[str, os.PathLike[str]]) -> Dict[str, str]:
     """
     found = {"lock": envlock.cite(lock)}
     try:
-        report = envlock.assert_locked(lock)
+        report = envlock.assert_locked(lock, static=True)
     except envlock.EnvironmentMismatch as error:
         report = error.report
     # None means ENVLOCK_MODE=off.

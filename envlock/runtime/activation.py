@@ -19,9 +19,10 @@ from envlock.runtime.assertion import (
     mode_of_process,
     refuse,
     say,
+    watch,
 )
 from envlock.runtime.collectors import keras_settings, tensorflow
-from envlock.runtime.errors import FactError, TooLateError, UsageError
+from envlock.runtime.errors import EnvlockError, FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.import_order import where_to_move
@@ -41,6 +42,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, List, Optional, Tuple, Union
 
+    from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document
     from envlock.runtime.recipe import Recipe
     from envlock.runtime.report import Report
@@ -161,12 +163,15 @@ def activate(
         refuse(_too_late(late), mode)
     report = None
     if lockfile is not None:
-        report = _judge(document, host, wanted, policy)
+        chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
+        live, report = _judge(document, host, wanted, chosen)
         if mode == "deep":
             report = add_files(report, document)
         report = check_data(report, document, lockfile, policy, deep=mode == "deep")
         if not report.match:
             refuse(mismatch(lockfile, report), mode)
+        else:
+            watch(lockfile, document, live, chosen)
     warnings = [f"too late: {problem}" for problem in late]
     # Variables are set before TensorFlow is imported, because it reads them then, and threads are
     # fixed before anything computes: after that, TensorFlow refuses a different number.
@@ -282,13 +287,16 @@ def _too_late(problems: List[str]) -> TooLateError:
     return TooLateError(message, hint=where_to_move())
 
 
-def _judge(document: Document, host: Host, wanted: Variables, policy: Optional[str]) -> Report:
-    """Compare the environment as it will be, with the variables that are about to be set."""
+def _judge(
+    document: Document, host: Host, wanted: Variables, policy: Optional[str]
+) -> Tuple[Snapshot, Report]:
+    """Return the facts of the environment as it will be, with the variables that are about to be set, and
+    what differs.
+    """
     host.environ = wanted.environ
-    chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
     live = collect_here(document, host)
-    report = judge_here(document, live, chosen, overrides=has_overrides_enabled())
-    return annotate(report, host.environ)
+    report = judge_here(document, live, policy, overrides=has_overrides_enabled())
+    return live, annotate(report, host.environ)
 
 
 def _set_variables(host: Host, wanted: Variables) -> List[str]:
@@ -323,6 +331,8 @@ def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]
             counts[name] = int(number)
     try:
         tf = calls.import_tensorflow()
+    except EnvlockError:  # what it has loaded is not as locked
+        raise
     except Exception as error:
         raise FactError(
             f"TensorFlow cannot be imported: {_format_error(error)}",

@@ -7,9 +7,15 @@ from __future__ import annotations
 import os
 import sys
 
-from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, LockfileError, UsageError
+from envlock.runtime.errors import (
+    EnvironmentMismatch,
+    EnvlockError,
+    FactError,
+    LockfileError,
+    UsageError,
+)
 from envlock.runtime.host import Host, get_mark, remember
-from envlock.runtime.judgement import verify
+from envlock.runtime.judgement import collect_here, verify
 from envlock.runtime.lockfile import NAME, find, find_outside, find_project, read_file
 from envlock.runtime.report import DATA, NOT_HELD, UNREAD, WARNING, clean, clean_lines
 
@@ -18,8 +24,10 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Dict, List, Optional, Set, Tuple, Union
 
+    from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document
     from envlock.runtime.host import Mark
+    from envlock.runtime.loaded.import_hook import ImportHook
     from envlock.runtime.report import Report
 
     Key = Tuple[object, ...]
@@ -39,14 +47,18 @@ class _Verdict:
     Attributes:
         report: without the data, which is looked at in each call.
         document: the lockfile.
+        live: the facts.
         looked: the state of each folder and file when it was looked at, by path.
     """
 
-    __slots__ = ("document", "looked", "report")
+    __slots__ = ("document", "live", "looked", "report")
 
-    def __init__(self, report: Report, document: Document, looked: Dict[str, Mark]) -> None:
+    def __init__(
+        self, report: Report, document: Document, live: Snapshot, looked: Dict[str, Mark]
+    ) -> None:
         self.report = report
         self.document = document
+        self.live = live
         self.looked = looked
 
     def is_current(self) -> bool:
@@ -56,6 +68,8 @@ class _Verdict:
 
 _verified: Dict[Key, _Verdict] = {}
 """The verdicts of this process; a forked child inherits them, and so does not verify again."""
+_looks: Dict[Tuple[str, Optional[str]], SecondLook] = {}
+"""What waits for the import of TensorFlow, or has looked after it, by lockfile and policy."""
 _said: Set[str] = set()
 """The warnings on data that this process has printed."""
 
@@ -66,7 +80,10 @@ def has_matched() -> bool:
 
 
 def assert_locked(
-    path: Optional[Union[str, os.PathLike[str]]] = None, policy: Optional[str] = None
+    path: Optional[Union[str, os.PathLike[str]]] = None,
+    policy: Optional[str] = None,
+    *,
+    static: bool = False,
 ) -> Optional[Report]:
     """Return the report if the live environment is the locked one, else raise.
 
@@ -75,12 +92,16 @@ def assert_locked(
     microseconds, unless something that the verdict was read from has changed since; input data is
     looked at again. A spawned child verifies again: it is a new process, and may differ.
 
+    If the lockfile has a section `loaded`, the process also compares what it has loaded, at the end of
+    `import tensorflow` (or of JAX or PyTorch), which then raises; at once if that is imported already.
+
     Args:
         path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the script's
             folder up to its project's, else from the current folder up to its project's. Without a
             script (`-c`, `-m`, pytest, notebooks) the current folder comes first.
         policy: `strict`, `bits`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the
             lockfile's own.
+        static: only what files say; nothing is compared after the import.
 
     Returns:
         The report; None if `ENVLOCK_MODE=off` switched the check off.
@@ -112,7 +133,8 @@ def assert_locked(
         looked: Dict[str, Mark] = {}
         remember(looked)
         try:
-            report = verify(document, chosen, deep=deep)
+            live = collect_here(document)
+            report = verify(document, chosen, live=live, deep=deep)
         finally:
             remember(None)
         report.subject = lockfile
@@ -123,11 +145,125 @@ def assert_locked(
                 say(f"warning: {finding.message}: run `envlock capture` again")
         # A refusal is not remembered: after its cause was removed, the check can be repeated.
         if report.match:
-            _verified[key] = _Verdict(report, document, looked)
+            known = _verified[key] = _Verdict(report, document, live, looked)
         report = check_data(report, document, lockfile, chosen, deep=deep)
     if not report.match:
         refuse(mismatch(lockfile, report, sys._getframe(1)), mode)
+    elif known is not None and not static:
+        watch(lockfile, known.document, known.live, chosen)
     return report
+
+
+def assert_loaded(
+    path: Optional[Union[str, os.PathLike[str]]] = None, policy: Optional[str] = None
+) -> None:
+    """Compare what this process has loaded by now; `assert_locked()` does so once, after the import.
+
+    Call it where more was loaded since: libraries that CUDA opens at their first use, plug-ins, a
+    program's own extensions. `assert_locked()` is asked first if that has not happened yet.
+
+    Args:
+        path, policy: the lockfile and how strictly to compare, as in `assert_locked()`.
+
+    Raises:
+        EnvironmentMismatch: a loaded file is not as locked, or nothing explains it. With
+            `ENVLOCK_MODE=warn` this is printed to stderr instead.
+        FactError: the kernel does not say what is loaded.
+        LockfileError: there is no lockfile, it is invalid, or it has no section `loaded`.
+        UsageError: the policy or `ENVLOCK_MODE` does not exist.
+    """
+    lockfile = locate(path)
+    key = lockfile, policy or os.environ.get("ENVLOCK_POLICY") or None
+    if key not in _looks:
+        report = assert_locked(path, policy)
+        if report is None or not report.match:  # ENVLOCK_MODE lets the program continue
+            return
+    if key not in _looks:
+        raise LockfileError(
+            f"lockfile {clean(lockfile)} has no section `loaded`",
+            hint="capture again, without --static",
+        )
+    _looks[key].look()
+
+
+def watch(lockfile: str, document: Document, live: Snapshot, policy: Optional[str]) -> None:
+    """Compare what this process has loaded once what computes is imported; a refusal is repeated.
+
+    Args:
+        lockfile, document, live, policy: a question about files that was answered with a match.
+
+    Raises:
+        EnvironmentMismatch, FactError: as `assert_loaded`.
+    """
+    if "loaded" not in document["facts"]:
+        return
+    look = _looks.get((lockfile, policy))
+    if look is not None and look.document == document:
+        look.repeat()
+        return
+    if look is not None:
+        look.hook.stop()
+    _looks[lockfile, policy] = look = SecondLook(lockfile, document, live, policy)
+    look.start()
+
+
+class SecondLook:
+    """The question what this process has loaded, once for each lockfile and policy.
+
+    Attributes:
+        document: the lockfile.
+        hook: what waits for the import.
+        refusal: the last answer, if it was no.
+    """
+
+    def __init__(
+        self, lockfile: str, document: Document, live: Snapshot, policy: Optional[str]
+    ) -> None:
+        # Not at the top: not every lockfile has what a process loads.
+        from envlock.runtime.loaded.import_hook import COMPUTING, ImportHook
+
+        self.document = document
+        self.refusal: Optional[EnvlockError] = None
+        imports = document["facts"]["loaded"].get("imports", ())
+        self._names = [name for name in COMPUTING if name in imports]
+        self.hook: ImportHook = ImportHook(self._names, self.repeat, self.look)
+        self._lockfile = lockfile
+        self._live = live
+        self._policy = policy
+
+    def start(self) -> None:
+        """Look if a library that computes is imported, and after the import of each other one."""
+        is_due = any(name in sys.modules for name in self._names)
+        self.hook.start()
+        if is_due:
+            self.look()
+
+    def look(self, finished: Optional[str] = None) -> None:
+        """Compare what this process has loaded, and refuse what differs.
+
+        Args:
+            finished: the module whose import ends just now.
+        """
+        # Not at the top: line 1 only waits.
+        from envlock.runtime.loaded.process_check import check_process
+
+        if mode_of_process() == OFF:
+            return
+        self.refusal = None
+        try:
+            report = check_process(self.document, self._live, self._policy, finished)
+        except FactError as error:
+            self.refusal = error
+        else:
+            if report is not None:
+                report.subject = self._lockfile
+                self.refusal = mismatch(self._lockfile, report)
+        self.repeat()
+
+    def repeat(self) -> None:
+        """Refuse again if the last answer was no: what is loaded stays loaded."""
+        if self.refusal is not None:
+            refuse(self.refusal.with_traceback(None), mode_of_process())
 
 
 def check_data(

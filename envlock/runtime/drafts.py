@@ -23,13 +23,19 @@ AGE = 60
 
 @contextmanager
 def replace_atomically(
-    path: Union[str, os.PathLike[str]], mode: Optional[int] = None
+    path: Union[str, os.PathLike[str]], mode: Optional[int] = None, *, is_lasting: bool = True
 ) -> Iterator[BinaryIO]:
     """Yield a stream whose bytes replace the file at `path` at the end of the block.
 
     A reader sees either the old bytes or the new ones, also after a crash. A symbolic link is
     followed, and the mode of an existing file is kept unless another one is given. If the block
     raises, nothing is replaced.
+
+    Args:
+        path: the file.
+        mode: of the new file.
+        is_lasting: wait for the disk. Without that, a crash of the machine may leave half of the file,
+            which is good enough for a note that can be made again.
 
     Raises:
         OSError: it cannot be written; the old file is unchanged.
@@ -47,9 +53,11 @@ def replace_atomically(
         stream.flush()
         # Before the name is given: a draft is its owner's alone, and readers may be others.
         os.fchmod(stream.fileno(), mode)
-        os.fsync(stream.fileno())
+        if is_lasting:
+            os.fsync(stream.fileno())
         os.replace(draft, target)
-    _sync_folder(os.path.dirname(target))
+    if is_lasting:
+        _sync_folder(os.path.dirname(target))
 
 
 @contextmanager

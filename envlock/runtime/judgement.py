@@ -218,13 +218,15 @@ def verify(
     *,
     deep: bool = False,
     host: Optional[Host] = None,
+    live: Optional[Snapshot] = None,
 ) -> Report:
-    """Collect the facts of the live environment and compare them; see `judge`. ENVLOCK_NO_OVERRIDES
-    applies.
+    """Compare the facts of the live environment, which are collected if they are not given; see
+    `judge`. ENVLOCK_NO_OVERRIDES applies.
 
     With `deep`, every installed file is also compared with its RECORD.
     """
-    live = collect_here(lock, host)
+    if live is None:
+        live = collect_here(lock, host)
     report = annotate(judge_here(lock, live, policy, overrides=has_overrides_enabled()), os.environ)
     if deep:
         report = add_files(report, lock)

@@ -110,6 +110,19 @@ def read_own_file(
         return None
 
 
+def write_own_file(environ: Mapping[str, str], part: str, name: str, data: bytes) -> None:
+    """Write a file into a part of the cache for this user alone; nothing happens without a cache."""
+    # Not at the top: line 1 of a script only reads.
+    from envlock.runtime.drafts import replace_atomically
+
+    try:
+        path = os.path.join(make_cache(environ, part), name)
+        with replace_atomically(path, 0o600, is_lasting=False) as stream:
+            stream.write(data)
+    except (UsageError, OSError):
+        return
+
+
 def _belongs_to_user(path: str) -> bool:
     """Return whether a file or folder belongs to this user; of a link, also what it leads to."""
     try:

@@ -15,14 +15,14 @@ from envlock.guest import launch
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
 from envlock.runtime.loaded.identities import get_mark, read_note, write_note
+from envlock.runtime.loaded.import_hook import COMPUTING
 from envlock.runtime.version import __version__
 from envlock.workflows.progress import Progress
 
 TIMEOUT = 300.0
 """Seconds: the first import of TensorFlow from a network disk takes minutes."""
-IMPORTS = ("tensorflow", "jax", "torch", "numpy", "keras")
+IMPORTS = (*COMPUTING, "numpy", "keras")
 """In this order, where they are facts: the first that computes brings most of the others."""
-COMPUTING = IMPORTS[:3]
 PASSING = ("_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "WINDOWID")
 """Variables of a terminal, which differ from one shell to the next."""
 NOW = "loaded: observed in a process of its own"

@@ -10,7 +10,7 @@ from envlock.runtime.loaded.description import INTERPRETER, STANDARD, UNEXPLAINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, List, Mapping
+    from typing import Collection, Iterable, List, Mapping
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.report import Finding
@@ -20,7 +20,14 @@ IMPORTS = "imports"
 BY_NAME = (INTERPRETER, STANDARD)
 
 
-def align(locked: Tree, seen: Tree, *, is_whole: bool = True, is_same_build: bool = True) -> Tree:
+def align(
+    locked: Tree,
+    seen: Tree,
+    *,
+    is_whole: bool = True,
+    complete: Collection[str] = (),
+    is_same_build: bool = True,
+) -> Tree:
     """Return the seen section with what a comparison is about.
 
     Args:
@@ -28,6 +35,7 @@ def align(locked: Tree, seen: Tree, *, is_whole: bool = True, is_same_build: boo
         seen: what a process has loaded.
         is_whole: whether the process has imported all that was imported for the lockfile: only then does a
             library that it lacks say something.
+        complete: the roles whose libraries are all loaded even if something else is not imported yet.
         is_same_build: whether Python was built by the same compiler: else its own files differ, and no policy
             asks for that.
     """
@@ -40,7 +48,8 @@ def align(locked: Tree, seen: Tree, *, is_whole: bool = True, is_same_build: boo
         elif name in (IMPORTS, UNEXPLAINED) or not isinstance(value, list):
             aligned[name] = value
         else:
-            aligned[name] = _choose(value, seen.get(name, []), is_whole=is_whole)
+            is_all = is_whole or name in complete
+            aligned[name] = _choose(value, seen.get(name, []), is_whole=is_all)
     known = locked.get(UNEXPLAINED, [])
     # One cause, one finding: a library that stands for a locked one is compared there, wherever it lies.
     libraries = [each for value in aligned.values() if isinstance(value, list) for each in value]
@@ -59,15 +68,12 @@ def _keep(seen: Mapping[str, str], locked: Mapping[str, str]) -> Tree:
 
 
 def _choose(locked: List[str], seen: List[str], *, is_whole: bool) -> List[str]:
-    """Return the libraries of a role that stand for the locked ones: those of the same names."""
-    found = {each.partition(" ")[0]: each for each in seen}
-    chosen = []
-    for each in locked:
-        name = each.partition(" ")[0]
-        if name in found:
-            chosen.append(found[name])
-        elif not is_whole:
-            chosen.append(each)
+    """Return the libraries of a role that stand for the locked ones: all of the same names."""
+    names = {each.partition(" ")[0] for each in locked}
+    chosen = {each for each in seen if each.partition(" ")[0] in names}
+    if not is_whole:
+        there = {each.partition(" ")[0] for each in chosen}
+        chosen.update(each for each in locked if each.partition(" ")[0] not in there)
     return sorted(chosen)
 
 

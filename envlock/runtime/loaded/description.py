@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 
 from envlock.runtime.collectors.named_files import read_preload
+from envlock.runtime.loaded.explained import get_line
 from envlock.runtime.loaded.owners import FOREIGN, LISTED, UNLISTED, Owners
 from envlock.runtime.loader.elf import read_elf
 from envlock.runtime.loader.search import Loader
@@ -25,7 +26,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, List, Optional, Set, Tuple
+    from typing import Collection, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 INTERPRETER, STANDARD, UNEXPLAINED = "interpreter", "standard", "unexplained"
 DIGITS = 16
 """Hexadecimal digits of the digest of a module of Python itself: there are some hundred of them."""
+OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + "/"
 PLUGINS = "/tensorflow-plugins/"
 """TensorFlow opens each library in such a folder: `load_library_from_config` in tensorflow/python/framework/load_library.py"""
 LOADER_FILES = ("/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/alternatives")
@@ -52,18 +54,34 @@ class Description:
     Attributes:
         facts: the section `loaded`, without what was imported.
         places: the path of each file in it, by what the facts call it; and who asked for it, if that is known.
+        compared: the modules of which the content is in the facts.
+        unread: the mapped files that could not be read.
     """
 
-    def __init__(self, host: Host, identities: Identities) -> None:
-        """Prepare to describe the files of this process."""
+    def __init__(
+        self, host: Host, identities: Identities, parts: Optional[Mapping[str, List[str]]] = None
+    ) -> None:
+        """Prepare to describe the files of this process.
+
+        Args:
+            host: the machine.
+            identities: what files are, as far as that is known.
+            parts: the modules of the standard library and those of their parts that are described, as a lockfile
+                has them; else those that ran.
+        """
         self.facts: Tree = {INTERPRETER: {}, STANDARD: {}, UNEXPLAINED: []}
         self.places: Dict[str, str] = {}
+        self.compared: Set[str] = set()
+        self._computing: Dict[str, str] = {}
+        self.unread: Set[str] = set()
+        self._parts = parts
         self._host = host
         self._identities = identities
         self._owners = Owners(host)
         self._seen: Set[str] = set()
-        self._loader = Loader(host)
-        self._library = os.path.realpath(os.path.dirname(os.__file__)) + "/"
+        self._asked_loader: Optional[Loader] = None
+        self._usual_library = os.path.dirname(os.__file__) + "/"
+        self._library = os.path.realpath(self._usual_library) + "/"
         self._roles = {name: tuple(begins) for name, begins in table("loaded")["roles"].items()}
         self._preloads = self._find_preloads()
         marks = self._owners.list_marks()
@@ -73,12 +91,20 @@ class Description:
     def list_looked(self) -> List[str]:
         """Return the files and folders of which a change may change what is loaded."""
         folders = {os.path.dirname(path) for path in self._seen}
-        for folder in self._loader.expand(self._get_search_path(), None):
-            folders.update([folder, *self._loader.list_subfolders(folder)])
+        for folder in self._loader().expand(self._get_search_path(), None):
+            folders.update([folder, *self._loader().list_subfolders(folder)])
         ask = getattr(sys.modules.get("site"), "getusersitepackages", str)
         sites = [entry for entry in [*self._host.path, ask()] if entry]
         plugins = [os.path.join(site, PLUGINS.strip("/")) for site in sites]
         return sorted({*self._seen, *folders, *sites, *plugins, *LOADER_FILES})
+
+    def list_sites(self) -> List[str]:
+        """Return the folders of installed packages."""
+        return self._owners.list_folders()
+
+    def list_computing(self, roles: Collection[str]) -> List[str]:
+        """Return the files of the libraries that play these parts."""
+        return [path for path, role in self._computing.items() if role in roles]
 
     def add_mapped(self, paths: Iterable[str]) -> None:
         """Add files that are mapped as code."""
@@ -97,7 +123,7 @@ class Description:
                 else:
                     self._add_library(path, name)
             except (OSError, ValueError):  # removed since, or a file of another kind
-                continue
+                self.unread.add(path)
         for role in self._roles:
             if role in self.facts:
                 self.facts[role].sort()
@@ -107,26 +133,21 @@ class Description:
         files = list(files)
         self._seen.update(files)
         explained = self._identities.explained
-        standard: Dict[str, List[str]] = {}
+        standard: Dict[str, Dict[str, str]] = {}
         for file in files:
-            if file in explained:
+            if file in explained or file.startswith(OURS):
                 continue
             real = file
-            if file.startswith(self._library) or self._is_standard(file):
-                real = os.path.realpath(file)
+            if file.startswith((self._library, self._usual_library)):
+                real = self._owners.resolve(file)
             if real.startswith(self._library) and "/site-packages/" not in real:
                 top, _, rest = real[len(self._library) :].partition("/")
-                standard.setdefault(top, []).append(rest)
+                standard.setdefault(top, {})[rest] = file
                 continue
             self._add_module(file)
-        self._add_standard(standard)
+        for top, parts in standard.items():
+            self._add_standard(top, parts)
         self.facts[UNEXPLAINED].sort()
-
-    def _is_standard(self, file: str) -> bool:
-        """Return whether the folder of a module leads to the standard library by a link."""
-        return os.path.dirname(os.__file__) != self._library[:-1] and file.startswith(
-            os.path.dirname(os.__file__)
-        )
 
     def _add_interpreter(self, name: str, path: str) -> None:
         name = "python" if name.startswith("python") else name
@@ -134,12 +155,14 @@ class Description:
         self.places[f"{INTERPRETER}.{name}"] = path
 
     def _add_library(self, path: str, name: str) -> None:
-        if path in self._identities.explained:
+        mark = get_line(path)
+        if mark is None or mark in self._identities.explained:
             return
-        state, size = self._owners.find(path)
+        state = self._owners.find(path)
         if state == LISTED:
+            size = self._owners.get_size(path)
             if size is None or size == os.path.getsize(path):
-                self._explain(path)
+                self._explain(mark)
             else:
                 self._add_unexplained(path, name, BY_SIZE)
             return
@@ -149,8 +172,10 @@ class Description:
         asker = self._find_asker(path, name, state, is_computing=role is not None)
         if role is not None and state == FOREIGN:
             name = read_elf(path).soname or name
-            self.facts.setdefault(role, []).append(f"{name} {self._identities.get(path)}")
-            self.places[f"{role}.{name}"] = f"{path}: {asker}" if asker else path
+            entry = f"{name} {self._identities.get(path)}"
+            self.facts.setdefault(role, []).append(entry)
+            self._computing[path] = role
+            self.places[entry] = f"{path}: {asker}" if asker else path
         if asker is not None:
             self._add_unexplained(path, name, asker)
 
@@ -164,12 +189,19 @@ class Description:
             return BY_FOLDER
         if not is_computing:
             return None
-        for folder in self._loader.expand(self._get_search_path(), None):
+        search = self._get_search_path()
+        for folder in self._loader().expand(search, None) if search else ():
             if path.startswith(os.path.realpath(folder) + "/"):
-                usual = self._loader.find_usual(read_elf(path).soname or name)
+                usual = self._loader().find_usual(read_elf(path).soname or name)
                 is_usual = usual is not None and os.path.samefile(usual, path)
                 return None if is_usual else BY_SEARCH
         return None
+
+    def _loader(self) -> Loader:
+        """Return the dynamic loader, which reads its files when it is asked for the first time."""
+        if self._asked_loader is None:
+            self._asked_loader = Loader(self._host)
+        return self._asked_loader
 
     def _get_search_path(self) -> str:
         return self._host.start_environ().get("LD_LIBRARY_PATH", "").replace(";", ":")
@@ -178,25 +210,27 @@ class Description:
         names = f"{self._host.start_environ().get('LD_PRELOAD', '')} {read_preload(self._host)}"
         found = []
         for name in names.replace(":", " ").split():
-            paths = self._loader.expand(name, None) if "/" in name else ()
+            paths = self._loader().expand(name, None) if "/" in name else ()
             found += [os.path.realpath(path) for path in paths]
             if "/" not in name:
-                found += [path for path in self._loader.mapped if os.path.basename(path) == name]
+                found += [path for path in self._loader().mapped if os.path.basename(path) == name]
         return tuple(found)
 
     def _add_unexplained(self, path: str, name: str, asker: str) -> None:
         entry = f"{name} {self._identities.get(path)}"
+        self.compared.add(path)
         if entry not in self.facts[UNEXPLAINED]:
             self.facts[UNEXPLAINED].append(entry)
         self.places[entry] = f"{path}: {asker}"
 
-    def _explain(self, path: str) -> None:
-        self._identities.explained.add(path)
-        self._identities.is_changed = True
+    def _explain(self, line: str) -> None:
+        if "\n" not in line:  # it is one line of the note
+            self._identities.explained.add(line)
+            self._identities.is_changed = True
 
     def _add_module(self, file: str) -> None:
         """Add a module that is not of the standard library."""
-        state, _ = self._owners.find(file)
+        state = self._owners.find(file)
         name = os.path.basename(file)
         if state == FOREIGN:
             # The program's own, unless Python has one of this name.
@@ -212,15 +246,20 @@ class Description:
         elif os.path.isfile(file):
             self._add_unexplained(file, name, BY_FOLDER)
 
-    def _add_standard(self, files: Dict[str, List[str]]) -> None:
-        for top, parts in files.items():
-            name = top.partition(".")[0]
-            if name in table("loaded")["patched"] or name.startswith("_sysconfigdata"):
-                continue
-            if top == "lib-dynload":
-                continue
-            stems = sorted(part.partition(".")[0].replace("/", ".") for part in parts if part)
+    def _add_standard(self, top: str, files: Dict[str, str]) -> None:
+        """Add a module of the standard library, of which these files ran, by their paths in its folder."""
+        name = top.partition(".")[0]
+        if name in table("loaded")["patched"] or name.startswith("_sysconfigdata"):
+            return
+        if top == "lib-dynload":
+            return
+        if self._parts is None:
+            stems = sorted(part.partition(".")[0].replace("/", ".") for part in files if part)
             self.add_standard_module(name, stems)
+        elif name in self._parts:
+            self.add_standard_module(name, self._parts[name])
+        if name in self.facts[STANDARD]:
+            self.compared.update(files.values())
 
     def add_standard_module(self, name: str, parts: List[str]) -> None:
         """Add one module of the standard library, and those of its parts that ran."""

@@ -10,11 +10,10 @@ import sys
 import time
 from hashlib import sha256
 
-from envlock.runtime.drafts import replace_atomically
-from envlock.runtime.errors import EnvlockError
+from envlock.runtime.loaded.explained import SETTLED
 from envlock.runtime.loader.elf import read_elf
 from envlock.runtime.named_content import identify
-from envlock.runtime.user_cache import make_cache, read_own_file
+from envlock.runtime.user_cache import read_own_file, write_own_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,15 +22,14 @@ if TYPE_CHECKING:
 PART = "loaded"
 """The part of the cache that holds the notes, one for each interpreter."""
 LIMIT = 1 << 24  # bytes
-SETTLED = 2_000_000_000
-"""Nanoseconds: a file that was changed later than this may change again within the same tick of the clock."""
 
 
 class Identities:
     """What files are, as far as this user's envlock has read them.
 
     Attributes:
-        explained: files of modules that a package was found to list, while `sites` is as it was.
+        explained: files of modules, and states of libraries (`explained.get_line`), that a package was found to
+            list, while `sites` is as it was.
         sites: the state of the folders of installed packages.
     """
 
@@ -111,9 +109,4 @@ def read_note(environ: Mapping[str, str], name: str) -> Dict[str, Any]:
 
 def write_note(environ: Mapping[str, str], name: str, noted: Mapping[str, object]) -> None:
     """Write a note into this user's cache, if there is one."""
-    try:
-        path = os.path.join(make_cache(environ, PART), name)
-        with replace_atomically(path, 0o600) as stream:
-            stream.write(json.dumps(noted).encode("ascii"))
-    except (EnvlockError, OSError):
-        return
+    write_own_file(environ, PART, name, json.dumps(noted).encode("ascii"))

@@ -10,13 +10,16 @@ from envlock.runtime.shadows import owns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Tuple
+    from typing import Dict, List, Optional, Tuple
 
     from envlock.runtime.distributions import Distribution
     from envlock.runtime.host import Host
 
 LISTED, UNLISTED, FOREIGN = "listed", "unlisted", "foreign"
 """A package lists the file; none does, though it lies among them; it lies elsewhere."""
+SYSTEM = ("/usr/lib/", "/usr/lib64/")
+"""The system installs packages here, many without a RECORD or any metadata: its own list has their files. What pip
+installs lies elsewhere: https://peps.python.org/pep-0668/ and Debian's policy for Python."""
 
 
 class Owners:
@@ -32,56 +35,92 @@ class Owners:
             if entry.endswith(("site-packages", "dist-packages")):
                 self._packages.setdefault(os.path.realpath(entry), [])
         self._rows: Dict[str, Dict[str, str]] = {}
+        self._orders: Dict[Tuple[str, str], List[Distribution]] = {}
         self._real: Dict[str, str] = {}
 
     def list_marks(self) -> List[object]:
         """Return the state of the folders of packages: it changes with each that is installed or removed."""
-        return [[folder, get_mark(folder)] for folder in sorted(self._packages)]
+        return [[folder, get_mark(folder)] for folder in self.list_folders()]
 
-    def find(self, path: str) -> Tuple[str, Optional[int]]:
-        """Return whether a package lists a file, and with which size; None if it gives none."""
+    def list_folders(self) -> List[str]:
+        """Return the folders of packages."""
+        return sorted(self._packages)
+
+    def find(self, path: str) -> str:
+        """Return whether a package lists a file."""
         place = self._split(path)
         if place is None:
-            return FOREIGN, None
+            return FOREIGN
+        if self._find_row(*place) is not None:
+            return LISTED
         folder, name = place
+        if folder.startswith(SYSTEM):
+            return LISTED
+        silent = (each for each in self._packages[folder] if not self._read(each))
+        is_owned = any(owns(each, _name_module(name)) for each in silent)
+        return LISTED if is_owned else UNLISTED
+
+    def get_size(self, path: str) -> Optional[int]:
+        """Return the size with which a package lists a file; None if that says nothing: Debian and conda strip
+        and relocate libraries after their RECORD was written.
+        """
+        place = self._split(path)
+        found = self._find_row(*place) if place is not None else None
+        if found is None:
+            return None
+        distribution, row = found
+        size = row.rpartition(",")[2]
+        installer = (distribution.read("INSTALLER") or "").strip()
+        return int(size) if size.isdigit() and installer not in ("", "conda") else None
+
+    def _find_row(self, folder: str, name: str) -> Optional[Tuple[Distribution, str]]:
         for distribution in self._order(folder, name.partition("/")[0]):
             row = self._read(distribution).get(name)
             if row is not None:
-                size = row.rpartition(",")[2]
-                return LISTED, int(size) if size.isdigit() else None
-            if not self._read(distribution) and owns(distribution, _name_module(name)):
-                return LISTED, None  # Debian's and other packages without a RECORD
-        return UNLISTED, None
+                return distribution, row
+        return None
 
     def _split(self, path: str) -> Optional[Tuple[str, str]]:
         """Return the folder of packages that a file lies in, and its path there."""
-        parent, _, name = path.rpartition("/")
-        if parent not in self._real:
-            self._real[parent] = os.path.realpath(parent)
-        path = f"{self._real[parent]}/{name}"
+        path = self._resolve_folder(path)
         for folder in self._packages:
             if path.startswith(folder + "/"):
                 return folder, path[len(folder) + 1 :]
         return None
 
-    def _order(self, folder: str, top: str) -> Iterator[Distribution]:
-        """Yield the packages of a folder, those first whose name a file's first folder has."""
-        name = normalise(top.partition(".")[0])
-        packages = self._packages[folder]
-        yield from (each for each in packages if each.name == name)
-        yield from (each for each in packages if each.name.startswith(name) and each.name != name)
-        yield from (each for each in packages if not each.name.startswith(name))
+    def resolve(self, path: str) -> str:
+        """Return what a path leads to; the folders of many paths are few, and are looked at once."""
+        path = self._resolve_folder(path)
+        return os.path.realpath(path) if os.path.islink(path) else path
+
+    def _resolve_folder(self, path: str) -> str:
+        """Return an absolute path with what its folder leads to."""
+        folder, _, name = path.rpartition("/")
+        real = self._real.get(folder)
+        if real is None:
+            real = self._real[folder] = self.resolve(folder) if folder else ""
+        return f"{real}/{name}"
+
+    def _order(self, folder: str, top: str) -> List[Distribution]:
+        """Return the packages of a folder, those first whose name a file's first folder has."""
+        order = self._orders.get((folder, top))
+        if order is None:
+            name = normalise(top.partition(".")[0])
+            order = sorted(
+                self._packages[folder],
+                key=lambda each: (each.name != name, not each.name.startswith(name)),
+            )
+            self._orders[folder, top] = order
+        return order
 
     def _read(self, distribution: Distribution) -> Dict[str, str]:
         """Return the rows of a RECORD, by path."""
         rows = self._rows.get(distribution.info)
         if rows is None:
-            rows = {}
-            for line in (distribution.read("RECORD") or "").splitlines():
-                name = line.partition(",")[0]
-                if line.startswith('"'):
-                    name = line[1:].partition('"')[0]
-                rows[os.path.normpath(name) if ".." in name else name] = line
+            lines = (distribution.read("RECORD") or "").splitlines()
+            rows = {line.partition(",")[0]: line for line in lines}
+            quoted = [line for line in lines if line.startswith('"')]
+            rows.update({line[1:].partition('"')[0]: line for line in quoted})
             self._rows[distribution.info] = rows
         return rows
 
