@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -16,11 +17,14 @@ AMBIENT = "--ambient-caps=+dac_read_search"
 VARIANTS = {
     "again": {},
     "other home": {"HOME": "/nonexistent"},
-    "other locale": {"LC_ALL": "POSIX", "LANG": "de_DE.ISO-8859-1", "PYTHONUTF8": "0"},
-    "other time zone": {"TZ": "Asia/Kathmandu"},
     "random hash seed": {"PYTHONHASHSEED": "random"},
     "other user name": {"USER": "mallory", "LOGNAME": "mallory", "HOSTNAME": "elsewhere"},
 }
+SHOWN = {
+    "text_encoding": {"LC_ALL": "POSIX", "LANG": "de_DE.ISO-8859-1", "PYTHONUTF8": "0"},
+    "time_zone": {"TZ": "Asia/Kathmandu"},
+}
+"""A fact that is shown and that no policy compares -> a setting that changes it, and nothing else."""
 
 
 def capture(cli: Command, environ: dict[str, str], **how: Any) -> bytes:
@@ -42,6 +46,16 @@ def capture(cli: Command, environ: dict[str, str], **how: Any) -> bytes:
 @pytest.mark.parametrize("environ", VARIANTS.values(), ids=VARIANTS.keys())
 def test_another_setting_gives_the_same_bytes(cli: Command, environ: dict[str, str]) -> None:
     assert capture(cli, {}, cwd=cli.folder) == capture(cli, environ, cwd=cli.folder)
+
+
+@exhaustive
+@pytest.mark.parametrize("name", SHOWN)
+def test_another_way_to_read_texts_and_clocks_is_one_fact(cli: Command, name: str) -> None:
+    first, other = (json.loads(capture(cli, environ, cwd=cli.folder)) for environ in ({}, SHOWN[name]))
+    assert first["facts"]["python"].pop(name) != other["facts"]["python"].pop(name)
+    for each in (first, other):
+        del each["facts"]["loaded"]["standard"]["encodings"]  # the codecs that ran
+    assert first == other
 
 
 def test_another_folder_and_umask_give_the_same_bytes(cli: Command, tmp_path: Path) -> None:
