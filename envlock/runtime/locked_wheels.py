@@ -56,7 +56,10 @@ def restore_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Ho
         if digest not in (identities[name]["content"], identities[name].get("built")):
             continue
         packages[name] = {**packages[name], "origin": locked[name].get("origin")}
-        if "source" in locked[name] and _is_of_source(identities[name], locked[name], digest):
+        if "source" not in locked[name]:
+            # uv notes no hash of a wheel from a disk, so its files stand for it.
+            packages[name].pop("source", None)
+        elif _is_of_source(identities[name], locked[name], digest):
             packages[name]["source"] = locked[name]["source"]
         if (locked[name].get("origin") or {}).get("editable"):
             namespaces += list_namespace_hooks(distributions[name])

@@ -218,9 +218,10 @@ def test_a_hostile_value_is_a_value_and_nothing_else(form: str) -> None:
             if path[0] == "facts":
                 held = put(held, ("facts", "gpu", "devices", "1" if path[3] == "0" else "0", "name"), value)
             try:
-                found = loaded(render(form, held))
+                text = render(form, held)
             except LockfileError:
                 continue
+            found = {"words": shlex.split(text, comments=True)} if form == "docker-run" else loaded(text)
             assert shape(found) == shape(expected) or path[0] == "facts", (path, value)
             assert "HOSTILE" not in json.dumps(found), (path, value)
             taken += 1

@@ -104,6 +104,13 @@ def test_a_locked_package_of_an_index_has_no_origin(world: World) -> None:
     assert world.restore().facts["packages"]["mine"] == {"version": "1.0", "origin": None}
 
 
+def test_the_files_of_a_locked_wheel_need_no_digest_of_a_source(world: World) -> None:
+    world.live["mine"]["source"] = "sha256:" + "a" * 64
+    assert world.list_refused() == []
+    world.identities["mine"]["content"] = "0" * 64
+    assert any("packages.mine.source" in each for each in world.list_refused())
+
+
 @pytest.mark.parametrize("record", [None, "", "mine.py,sha256=AAAA,6\n", "one,two\n"])
 def test_a_package_with_other_files_keeps_its_origin(record: str | None, world: World) -> None:
     """A RECORD that is missing, empty, of other files, and none."""
