@@ -50,7 +50,6 @@ NEEDS = {
 
 LISTED = (
     "README",
-    "docs/guides/fleet/index",
     *(f"docs/guides/{name}" for name in ("files", "bits", "share", "determinism", "operation", "repeat")),
     "docs/reference/repeat",
 )

@@ -45,8 +45,7 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, tensorflow_python
     (project / "train.py").write_text(TRAIN, encoding="utf-8")
     for name in ("old", "new", ".venv"):
         (project / name).symlink_to(tensorflow_python.parents[1])
-    alone = {"ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1", "ENVLOCK_FLEET_JOB": "alone"}
-    variables = {**environ(tmp_path, str(tensorflow_python)), **(alone if page == "docs/guides/fleet/index" else {})}
+    variables = environ(tmp_path, str(tensorflow_python))
     commands = list_listed(page)
     assert commands
     failed = []
