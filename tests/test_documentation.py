@@ -212,3 +212,10 @@ def _options(words: list[str]) -> Iterator[str]:
         option = word.partition("=")[0]
         if re.fullmatch(r"--?[a-z][\w-]*", option) and option not in known:
             yield f"there is no option {option}"
+
+
+def test_users_are_told_what_stays_what_is_sent_and_how_commands_are_completed() -> None:
+    installation = (ROOT / "docs/guides/installation.md").read_text(encoding="utf-8")
+    assert "envlock sends no telemetry" in installation
+    assert "envlock --install-completion" in installation
+    assert "## What stays\n" in (ROOT / "docs/reference/formats.md").read_text(encoding="utf-8")

@@ -186,6 +186,7 @@ def test_a_job_may_do_what_it_has_to_and_no_more() -> None:
     assert {path.name: yaml.safe_load(path.read_text())["permissions"] for path in WORKFLOWS} == {
         "ci.yml": {},
         "release.yml": {},
+        "scorecard.yml": {},
     }
     assert {place: job["permissions"] for place, job in steps()} == {
         "ci.yml: fast": {"contents": "read"},
@@ -197,6 +198,7 @@ def test_a_job_may_do_what_it_has_to_and_no_more() -> None:
         "release.yml: attest": {"id-token": "write", "attestations": "write"},
         "release.yml: publish": {"id-token": "write"},
         "release.yml: release": {"contents": "write"},
+        "scorecard.yml: scorecard": {"contents": "read", "id-token": "write"},
     }
     checkouts = [step for _, job in steps() for step in job["steps"] if "actions/checkout@" in step.get("uses", "")]
     assert {step["with"]["persist-credentials"] for step in checkouts} == {False}

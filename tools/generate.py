@@ -2,6 +2,7 @@
 
 envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
 envlock/data/lockfile.schema.json   from the pydantic models
+envlock/data/settings.schema.json   from the settings of a project
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
 docs/reference/canary.md      from envlock/data/canary.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
@@ -35,6 +36,7 @@ import findings_page
 import lint_page
 import python_page
 import rooms
+import settings_schema
 import team_base
 import tour
 from packaging.specifiers import SpecifierSet
@@ -449,6 +451,7 @@ def outputs() -> dict[str, str]:
         ),
         f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),
         "envlock/data/lockfile.schema.json": models.render_schema(),
+        "envlock/data/settings.schema.json": settings_schema.render(),
         "docs/reference/canary.md": canary_page.page(),
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/findings.md": findings_page.page(),
