@@ -71,6 +71,7 @@ gained = set(sys.modules) - before
     gained = set(python(beside + check, str(lock)))
     assert "envlock.runtime.assertion" in gained  # or the next line could not fail
     assert gained & FORBIDDEN == set()
+    assert "envlock.runtime.causes" not in gained  # only a refusal needs it
 
 
 def test_every_public_name_is_there() -> None:

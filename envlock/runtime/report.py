@@ -525,25 +525,35 @@ def _say_facts(findings: List[Finding], number: int) -> str:
 
 
 def find_causes(findings: Iterable[Finding]) -> List[Tuple[str, List[Finding]]]:
-    """Return the findings that a fact differs and must not, by the name of their cause."""
-    differing = {finding.where.fact: finding for finding in findings if _is_fact(finding)}
-    if not differing:
+    """Return the findings that a fact differs and must not, by the name of their cause, for each
+    of several ranks or nodes apart.
+    """
+    places: Dict[str, Dict[str, Finding]] = {}
+    for finding in findings:
+        place = _find_place(finding)
+        if place is not None and finding.severity == ERROR:
+            places.setdefault(place, {})[finding.where.fact] = finding
+    if not places:
         return []
     # Not at the top: a script that matches starts without it.
     from envlock.runtime import causes
 
     return [
         (name, [differing[path] for path in paths])
+        for differing in places.values()
         for name, paths in causes.find_causes(list(differing))
     ]
 
 
-def _is_fact(finding: Finding) -> bool:
-    """Return whether one fact differs that must not, here and not on a rank of many."""
+def _find_place(finding: Finding) -> Optional[str]:
+    """Return what a message that a fact differs begins with: nothing, or which ranks it is about;
+    None for other findings.
+    """
     where = finding.where
-    if finding.severity != ERROR or where.file or finding.rule.startswith(FILE_RULE):
-        return False
-    return finding.rule not in OTHERS and finding.message.startswith(f"{where.fact}: ")
+    if where.file or finding.rule in OTHERS or finding.rule.startswith(FILE_RULE):
+        return None
+    place, path, _ = finding.message.partition(f"{where.fact}: ")
+    return place if path and (not place or place.endswith(": ")) else None
 
 
 def _merge_parts(findings: List[Finding]) -> List[Finding]:
@@ -563,8 +573,11 @@ def _make_change(name: str, parts: List[Finding], findings: List[Finding]) -> Fi
 
     first = parts[0]
     paths = [part.where.fact for part in parts]
+    place = _find_place(first)
     changes = {
-        each.where.fact: f"{show(each.expected)} -> {show(each.actual)}" for each in findings
+        each.where.fact: f"{show(each.expected)} -> {show(each.actual)}"
+        for each in findings
+        if _find_place(each) == place
     }
     fix = first.fix
     # On another architecture, no canary and no lockfile of these wheels helps.
@@ -576,7 +589,7 @@ def _make_change(name: str, parts: List[Finding], findings: List[Finding]) -> Fi
         first.rule,
         first.severity,
         first.where,
-        message=f"{message} ({count(len(parts), 'fact')})",
+        message=f"{place}{message} ({count(len(parts), 'fact')})",
         why=first.why,
         fix=fix,
         source=first.source,

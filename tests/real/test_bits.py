@@ -65,7 +65,7 @@ def test_a_machine_with_fewer_processors_is_proven_and_run_sets_the_locked_threa
     lock["facts"]["cpu"].update(intra_op_threads=16, inter_op_threads=16, affinity_count=16)
     (tmp_path / "envlock.lock").write_bytes(encode(lock))
     done = envlock("verify", environ=environ, timeout=300)
-    headline = "does not match under policy bits, with 2 facts proven by the canary: 2 facts differ"
+    headline = "does not match under policy bits, with 2 facts proven by the canary: 1 change (2 facts)"
     assert (done.returncode, done.stdout.partition("\n")[0]) == (1, headline)
     code = "import envlock; print(envlock.assert_locked().match)"
     done = envlock("run", "-q", "python", "-c", code, environ=environ)

@@ -157,6 +157,15 @@ def test_only_facts_that_must_not_differ_are_parts() -> None:
     assert Report([*others[:1]], policy="strict").match
 
 
+def test_each_rank_of_many_has_its_own_changes() -> None:
+    places = ("node n1, rank 0: ", "node n2, rank 1: ")
+    findings = [differs(f"numpy.{name}") for name in ("version", "blas.name") for _ in places]
+    for place, finding in zip(places * 2, findings, strict=True):
+        finding.message = place + finding.message
+    said = [change.message for change in Report(findings, policy="strict").changes]
+    assert said == [f"{place}numpy 1.0 -> 2.0, with its BLAS (2 facts)" for place in places]
+
+
 def test_the_reason_and_the_remedy_are_those_of_the_heaviest_part() -> None:
     light, heavy = differs("numpy.version", weight=10), differs("numpy.blas.name", weight=90)
     (change,) = Report([heavy, light], policy="strict").changes
