@@ -184,7 +184,8 @@ def test_the_notes_say_the_commit_of_the_project(
     assert (verify.verify(lock).notes, asked) == ([held], [])
     project = {**LOCK["project"], "commit": "a" * 40, "dirty": False}
     lock.write_bytes(encode({**LOCK, "project": project}))
-    assert (verify.verify(lock).notes, asked) == ([held, *said], [(lock.parent, lock)])
+    report = verify.verify(lock)
+    assert ([*report.notes, *report.details], asked) == ([held, *said], [(lock.parent, lock)])
 
 
 def test_data_is_compared_as_deeply_as_was_asked(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
