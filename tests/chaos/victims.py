@@ -280,10 +280,10 @@ def _pinned(source: str, *_: object, **__: object) -> pin.Pin:
 
 
 def _supplied(lock: Any, *_: object, **__: object) -> supply.Supplied:
-    """Return a lock of which every wheel is known, so that it is written."""
-    known = lock.model_copy(update={"facts": lock.facts.model_copy(update={"packages": {}})})
-    chosen: Any = SimpleNamespace(warnings=(), kept=validate(json.loads(BUILT), "x").base_image)
-    return supply.Supplied(known, chosen, plan())
+    """Return a lock with other wheels, so that it is written."""
+    built = validate(json.loads(BUILT), "x")
+    chosen: Any = SimpleNamespace(warnings=(), kept=built.base_image)
+    return supply.Supplied(lock.model_copy(update={"identity": built.identity}), chosen, plan())
 
 
 def _built(folder: Path) -> None:
