@@ -375,6 +375,22 @@ def _iter_fact_problems(facts: object) -> Iterator[str]:
         if name not in SECTIONS:
             yield f"`facts` has an unknown section `{_shorten(name)}`"
     yield from _iter_tree_problems(facts, "facts", DEPTH_LIMIT)
+    loaded = facts.get("loaded")
+    if loaded is not None:
+        yield from _iter_loaded_problems(loaded)
+
+
+def _iter_loaded_problems(loaded: object) -> Iterator[str]:
+    """Yield the problems of the section that is not only compared but also read."""
+    if not isinstance(loaded, dict):
+        yield f"`facts.loaded` must be an object, but is {_kind(loaded)}"
+        return
+    for name, value in loaded.items():
+        if name in ("interpreter", "standard"):
+            if not isinstance(value, dict) or not _are_strings(value.values()):
+                yield f"`facts.loaded.{name}` must be an object of strings"
+        elif not isinstance(value, list) or not _are_strings(value):
+            yield f"`facts.loaded.{_shorten(name)}` must be a list of strings"
 
 
 def _iter_tree_problems(node: Dict[str, object], path: str, depth: int) -> Iterator[str]:
