@@ -238,7 +238,8 @@ def prepare(python: Path, folder: Path) -> None:
     """Write the lockfile of the unperturbed environment, with its canary, unless it exists."""
     lock = folder / "envlock.lock"
     if not lock.exists():
-        argv = [python, "-m", "envlock", "capture", "--quiet", "--canary", "--output", lock]
+        words = ["capture", "--quiet", "--canary", "--python", python, "--output", lock]
+        argv = [sys.executable, "-m", "envlock", *words]
         subprocess.run(argv, cwd=folder, env=base(folder / "home"), check=True, timeout=TIMEOUT)
 
 
@@ -285,7 +286,8 @@ def asked(
     command = [*change.prefix, str(python), *program, lock, *ASKED]
     found = answered(command, environ, scratch)
     if found["verdicts"].get("bits", {}).get("provable"):
-        argv = [*change.prefix, str(python), "-m", "envlock", "verify", "-p", "bits", lock]
+        words = ["verify", "-p", "bits", "--python", str(python), lock]
+        argv = [*change.prefix, sys.executable, "-m", "envlock", *words]
         subprocess.run(
             argv, cwd=scratch, env=environ, capture_output=True, timeout=TIMEOUT, check=False
         )
