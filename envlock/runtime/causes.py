@@ -32,6 +32,7 @@ _DRIVER = (
     "cuda.cuda_driver.**",
 )
 _THREADS = ("cpu.affinity_count", "cpu.intra_op_threads", "cpu.inter_op_threads")
+_VERSIONS = ("system.os", "system.os_version", "system.libc_version")
 _HARDWARE = (
     *("system.machine", "cpu.flags", "cpu.vendor", "cpu.family", "cpu.model"),
     *("gpu", "gpu.devices", "gpu.devices.*", "gpu.devices.*.name"),
@@ -64,9 +65,9 @@ _SIGNS: Dict[str, Patterns] = {
 }
 """The facts of which one has to differ for a cause to be seen, where these are not all."""
 _SAID: Dict[str, Tuple[str, Patterns]] = {
-    MACHINE: ("another machine", ("cpu.model_name", "gpu.devices.*.name")),
+    MACHINE: ("another machine", ("cpu.model_name", "gpu.devices.*.name", *_VERSIONS)),
     "driver": ("another driver", ("gpu.driver_version", "cuda.cuda_driver.version")),
-    "system": ("another system", ("system.os", "system.os_version", "system.libc_version")),
+    "system": ("another system", _VERSIONS),
     "cpus": ("other CPUs", _THREADS),
     "python": ("another Python", _PYTHON),
     "tensorflow": (
