@@ -200,6 +200,6 @@ def test_another_wheel_of_the_same_version_is_another_package(
     assert envlock("hash", "--build", "--quiet", "--python", python, environ=environ).returncode == 0
     again = _empty(tmp_path / "again")
     _run(_pip(again, str(make_wheel(tmp_path / "other", "edited"))), tmp_path, environ)
-    verified = envlock("verify", "--python", again, environ=environ)
+    verified = envlock("verify", "-v", "--python", again, environ=environ)
     assert verified.returncode == 1
     assert "packages.edited.origin.editable: locked true, live false" in verified.stdout

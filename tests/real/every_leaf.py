@@ -48,7 +48,7 @@ def verify(lock: Path, policy: str) -> tuple[int, list[str], list[str]]:
         report = envlock.verify(lock, policy)
     except envlock.LockfileError as error:
         return error.exit_code, [], []
-    by: dict[str, list[str]] = {"error": [], "info": [], "unknown": []}
+    by: dict[str, list[str]] = {"error": [], "info": [], "unknown": [], "warning": []}
     for finding in report.findings:
         by[finding.severity].append(str(finding.where))
     return report.exit_code, by["error"] + by["unknown"], by["info"]
