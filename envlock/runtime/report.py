@@ -569,6 +569,7 @@ def _merge_parts(findings: List[Finding]) -> List[Finding]:
 
 def _make_change(name: str, parts: List[Finding], findings: List[Finding]) -> Finding:
     """Return one finding for a cause, with the reason and the remedy of its heaviest part."""
+    # Not at the top: where all matches, no cause is asked for.
     from envlock.runtime import causes
 
     first = parts[0]

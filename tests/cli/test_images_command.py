@@ -139,14 +139,14 @@ def test_without_a_lock_everything_is_listed(envlock: Command) -> None:
     assert f"nvcr.io/nvidia/tensorflow:{TAG} " in done.stdout
     cuda = ["docker.io/nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04", "9.8.0.87", "2.25.1"]
     assert cuda in [line.split() for line in lines]
-    assert any(line.split() == ["docker.io/library/python:3.11-slim-bookworm", "4", "to", "15"] for line in lines)
+    assert any(line.split()[:3] == ["docker.io/library/python:3.11-slim-bookworm", "4", "to"] for line in lines)
 
 
 def test_without_a_lock_as_json(envlock: Command) -> None:
     told = json.loads(envlock("images", "-f", "json").stdout)
     tables = load_image_tables()
     assert {row["release"] for row in told["releases"]} == {row.release for row in tables.ngc.release}
-    assert len(told["python"]) == 28
+    assert len(told["python"]) == 32
     known = [digest for row in told["releases"] for digest in row["digests"]]
     assert sorted(known) == sorted(row.digest for row in tables.ngc.digest if row.tag and not row.earlier)
     assert all(len(digest) == len(digest_of(b"")) for digest in known)
