@@ -17,7 +17,7 @@ from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, cuda, ngc, slim
 from envlock.images.sources.ngc import NgcImage
-from envlock.runtime.release import describe_beyond, minor
+from envlock.runtime.release import describe_beyond, minor, parse_release
 from tests.exhaustive import exhaustive
 from tests.golden_files import assert_as_golden
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
@@ -53,6 +53,14 @@ def test_a_system_whose_support_has_ended_says_so() -> None:
         assert (system.ended is None) == (
             system.name in (*("ubuntu22.04", "ubuntu24.04", "ubuntu26.04", "bookworm", "trixie"),)
         )
+
+
+def test_a_python_after_the_last_image_gets_the_nearest() -> None:
+    asked = collect_needs(facts(tensorflow={"version": "2.21.0", "cuda_build": False}, python={"version": "3.99.0"}))
+    found = list(slim.list_candidates(asked, TABLES))
+    newest = max((row.python for row in TABLES.python.slim), key=parse_release)
+    assert found
+    assert {each.notes[0] for each in found} == {f"No slim image has Python 3.99; {newest} is the nearest."}
 
 
 def test_an_image_of_the_cuda_that_a_build_was_tested_with_says_so() -> None:
