@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Patterns = Tuple[str, ...]
 
 MACHINE = "machine"
+CUDA = "cuda"
 PACKAGES = "packages."
 _SYSTEM = ("loaded.ld", "loaded.libc", "loaded.libm", "loaded.libgcc", "loaded.libstdcxx")
 """What a process has loaded of the operating system."""
@@ -103,10 +104,13 @@ def describe(name: str, parts: Sequence[str], changes: Mapping[str, str]) -> str
     if name in _SAID:
         said, patterns = _SAID[name]
         # The name of a processor may differ, and tells a person most.
-        change = _find_change(patterns, changes)
-        return f"{said}: {change}" if change else said
+        path, change = _find_change(patterns, changes)
+        if name == CUDA and path:
+            # Which of the libraries tells more than CUDA does.
+            change = f"{path.split('.')[1]} {change}"
+        return f"{said}: {change}" if path else said
     versions = (f"packages.{name}.version", f"packages.{name}", f"{name}.version")
-    change = _find_change(versions, {path: changes[path] for path in parts})
+    _, change = _find_change(versions, {path: changes[path] for path in parts})
     has_blas = any(matches("numpy.blas.**", path) for path in parts)
     return f"{name} {change or 'of another build'}{', with its BLAS' if has_blas else ''}"
 
@@ -146,10 +150,12 @@ def _name_cause(path: str, seen: Iterable[str]) -> str:
     return package
 
 
-def _find_change(patterns: Iterable[str], changes: Mapping[str, str]) -> str:
-    """Return both values of the first fact that differs, in the order of the patterns; or nothing."""
+def _find_change(patterns: Iterable[str], changes: Mapping[str, str]) -> Tuple[str, str]:
+    """Return the first fact that differs, in the order of the patterns, and both of its values; or
+    nothing.
+    """
     for pattern in patterns:
         for path, change in changes.items():
             if matches(pattern, path):
-                return change
-    return ""
+                return path, change
+    return "", ""

@@ -79,7 +79,7 @@ ODDITIES: dict[str, tuple[Callable[[Path], dict[str, str]], str]] = {
     ),
     "threads": (lambda _: {"ODD": "TF_NUM_INTRAOP_THREADS=7"}, "cpu.intra_op_threads: most ranks "),
     "package": (odd_package, "packages.thing.version: most ranks 1.0, here 2.0"),
-    "library": (odd_library, "cuda.cudnn.version: most ranks 9.3.0"),
+    "library": (odd_library, "another CUDA: cudnn 9.3.0 -> 9.1.0 ("),
 }
 
 

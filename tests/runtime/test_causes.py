@@ -91,7 +91,7 @@ SEEN: dict[str, tuple[list[Finding], str]] = {
     "another Keras": ([differs("keras.version"), differs("packages.keras.version")], "keras 1.0 -> 2.0 (2 facts)"),
     "another CUDA": (
         [differs("cuda.cudart.version"), differs("cuda.cudnn.version", "8.9", "9.1")],
-        "another CUDA: 8.9 -> 9.1 (2 facts)",
+        "another CUDA: cudnn 8.9 -> 9.1 (2 facts)",
     ),
     "any package": (
         [differs("packages.six.version"), differs("packages.six.wheel_tags")],
