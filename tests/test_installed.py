@@ -65,8 +65,7 @@ def test_it_brings_nothing_along_and_scripts_need_no_more(project: Path) -> None
     assert said(run(python, "-c", names, folder=project)) == "['lone', 'tf-envlock']\n"
     tool = [sys.executable, "-c", "from envlock.__main__ import main; main()"]
     done = run(*tool, "capture", "--without-tensorflow", folder=project)
-    assert done.stderr.splitlines()[0] == "environment: .venv/bin/python (.venv of the project)"
-    assert (done.returncode, "wrote envlock.lock: 1 package" in done.stderr) == (0, True)
+    assert (done.returncode, done.stderr) == (0, "wrote envlock.lock: 1 package, policy strict\n")
     code = "import envlock; print(envlock.assert_locked().match)"
     assert said(run(python, "-c", code, folder=project)) == "True\n"
     assert run(python, "-c", code, folder=project, TF_ENABLE_ONEDNN_OPTS="0").returncode == 1
@@ -87,8 +86,7 @@ def test_the_command_in_the_environment_hands_over_to_the_tool(project: Path, tm
     ]
     bin_of_tools = os.pathsep.join([str(Path(program).parent), str(Path(sys.executable).parent), "/usr/bin"])
     done = run(program, "capture", "--without-tensorflow", folder=project, PATH=bin_of_tools)
-    taken = f"environment: {project / '.venv' / 'bin' / 'python'} (whose `envlock` was called)\n"
-    assert (done.returncode, done.stderr) == (0, f"{taken}wrote envlock.lock: 1 package, policy strict\n")
+    assert (done.returncode, done.stderr) == (0, "wrote envlock.lock: 1 package, policy strict\n")
 
 
 def test_several_environments_on_the_path_hand_over_one_after_the_other(
