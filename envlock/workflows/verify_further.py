@@ -135,9 +135,9 @@ def prove_machine(
     folder = make_cache(os.environ, machine_proof.PROOFS)
     answer = _compute_canary(question, lock)
     if answer.equal:
-        proof = machine_proof.content(key, answer.equal)
-        write_atomically(Path(folder, key), proof, mode=0o600)
-        _prove_without_loaded(question, folder, answer)
+        for each in (key, *_list_keys_of_line_1(question)):
+            proof = machine_proof.content(each, answer.equal)
+            write_atomically(Path(folder, each), proof, mode=0o600)
         return compare_proven_facts(question), answer
     for finding in report.findings:
         if finding.rule == PROVEN:
@@ -145,14 +145,14 @@ def prove_machine(
     return report, answer
 
 
-def _prove_without_loaded(question: Question, folder: str, answer: Answer) -> None:
-    """Store the same proof for line 1 of a script, which does not know yet what is loaded."""
+def _list_keys_of_line_1(question: Question) -> list[str]:
+    """Return the key under which line 1 of a script looks, which does not know yet what is loaded."""
     found = question.environment.snapshot
+    if LOADED not in found.facts:
+        return []
     facts = {name: value for name, value in found.facts.items() if name != LOADED}
     key = machine_proof.key(question.document, found.with_facts(facts))
-    if key is not None and LOADED in found.facts:
-        proof = machine_proof.content(key, answer.equal)
-        write_atomically(Path(folder, key), proof, mode=0o600)
+    return [] if key is None else [key]
 
 
 def _refuse_proof(report: Report, reason: str) -> Report:

@@ -398,7 +398,7 @@ VICTIMS: dict[str, Victim] = {
         _proven,
         command("verify", "-q"),
         (f"../{PROOFS}",),
-        ("workflows/verify_further.py:prove_machine", "workflows/verify_further.py:_prove_without_loaded"),
+        ("workflows/verify_further.py:prove_machine",),
         _both(_after(_computed, CAPTURE), replaced((verify_further, "compare_with_lock", _matching))),
         is_whole=lambda path: True,  # each proof is a file of its own
     ),

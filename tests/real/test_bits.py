@@ -54,7 +54,7 @@ def test_a_machine_with_the_locked_bits_is_proven_once_and_then_assert_locked_kn
         "envlock.lock is up to date; 2 differences that policy bits allows\n",
     )
     kept = list((tmp_path / "cache" / "envlock" / "proofs").iterdir())
-    assert len(kept) == 2, "of the canary, and of what was loaded"
+    assert len(kept) == 2, "with what is loaded, and without: for line 1"
 
 
 @exhaustive
