@@ -7,10 +7,11 @@ from typing import Any
 
 from envlock.lock.explanation import Allowed, Explained, explain_facts, list_allowed
 from envlock.lock.live_facts import collect_live
+from envlock.lock.merging import flatten
 from envlock.runtime.causes import list_patterns
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.facts import is_same
-from envlock.runtime.judgement import build_policy, choose_machine
+from envlock.runtime.judgement import LOADED, build_policy, choose_machine
 from envlock.runtime.policies import DEFAULT
 from envlock.workflows.codes import check_name
 from envlock.workflows.locks import load_document
@@ -18,7 +19,14 @@ from envlock.workflows.settings import check_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from envlock.workflows.locks import Source
+
+NOT_LOOKED_AT = {
+    "reason": "only `envlock verify` looks at what is loaded",
+    "code": "not-looked-at",
+}
 
 
 def explain(
@@ -40,16 +48,22 @@ def explain(
     if not patterns:
         check_pattern(path)
     found = collect_live(python)
-    live_document = {"facts": found.facts, "unavailable": found.unavailable}
     locked, rules = choose_machine(document, found), build_policy(document)
+    unseen = {} if LOADED in found.facts else dict.fromkeys(_list_loaded(locked), NOT_LOOKED_AT)
+    live_document = {"facts": found.facts, "unavailable": {**found.unavailable, **unseen}}
     explained = explain_facts(path, locked, live_document, rules)
     moved = {
         fact.path: fact
         for pattern in patterns
         for fact in explain_facts(pattern, locked, live_document, rules)
-        if not is_same(fact.locked, fact.live)
+        if fact.path not in unseen and not is_same(fact.locked, fact.live)
     }
     return list(moved.values()) or explained
+
+
+def _list_loaded(document: Mapping[str, Any]) -> list[str]:
+    """Return the facts of a lockfile about what was loaded."""
+    return [path for path in flatten(document) if path.startswith(f"{LOADED}.")]
 
 
 def _load_document(lock: Source | None) -> dict[str, Any]:

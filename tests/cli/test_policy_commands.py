@@ -40,6 +40,18 @@ def test_a_node_explains_all_below_it_without_a_lock(envlock: Command) -> None:
     assert {(each["rule"], "locked" in each) for each in found} == {("ignore", False)}
 
 
+def test_what_is_loaded_is_not_called_absent_where_nobody_looked(envlock: Command, tmp_path: Path) -> None:
+    assert envlock("capture", "-q").returncode == 0
+    lock = json.loads((tmp_path / "envlock.lock").read_bytes())
+    lock["facts"]["loaded"] = {"libm": ["libm.so.6 1"]}
+    lock["facts"]["system"]["os"] = "other"
+    (tmp_path / "envlock.lock").write_text(json.dumps(lock), encoding="utf-8")
+    told = envlock("explain", "loaded.libm").stdout
+    assert "  live: unknown (only `envlock verify` looks at what is loaded)\n" in told
+    differing = json.loads(envlock("explain", "system", "--format", "json").stdout)
+    assert [each["path"] for each in differing] == ["system.os"]
+
+
 @pytest.mark.parametrize("command", ["explain", "ignore"])
 def test_a_path_that_no_fact_can_have(command: str, envlock: Command) -> None:
     words = ["--reason", "x"] if command == "ignore" else []
