@@ -21,7 +21,7 @@ repos:
 """
 WORKFLOW = """\
 # .github/workflows/envlock.yml
-# A runner is another machine: `functional` holds the software there, and a lock with `-p bits` and a canary the bits, too.
+# A runner is another machine, so the software alone is compared: policy `functional`.
 name: envlock
 on: [push, pull_request]
 permissions:
