@@ -34,8 +34,8 @@ UNHELD = {row.path.split(".")[1] for row in load_policy_table().fact if row.path
 
 
 ADDED = {row.path for row in load_policy_table().fact if row.path.startswith("packages.") and row.strict == "superset"}
-ADDED.discard("packages.pygments")  # rich requires it, and Keras rich: it was there at the capture, too
 """Packages that may be there in addition: the lock can lack them."""
+ADDED.discard("packages.pygments")  # rich requires it, and Keras rich: it was there at the capture, too
 
 CAUSES = {row["path"] for row in table("policy") if row.get("effect", "").startswith("named.")}
 """Variables in whose place what they lead to decides, where both sides have looked at that."""

@@ -13,7 +13,7 @@ from hashlib import sha256
 from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import FactError
 from envlock.runtime.host import Host
-from envlock.runtime.judgement import annotate, has_overrides_enabled, judge_here
+from envlock.runtime.judgement import LOADED, annotate, has_overrides_enabled, judge_here
 from envlock.runtime.loaded.explained import get_line, parse
 from envlock.runtime.loaded.look import list_mapped, list_module_files
 from envlock.runtime.user_cache import read_own_file, write_own_file
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from envlock.runtime.loaded.explained import Note
     from envlock.runtime.report import Report
 
-LOADED = "loaded"
-"""The section of a lockfile, and the part of the cache that has the notes."""
 SIZE_LIMIT = 1 << 24
 OF_NUMPY = ("blas", "lapack")
 """The roles of which everything is loaded once NumPy is."""
