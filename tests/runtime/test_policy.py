@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.nearest_pattern import find_nearest_pattern
+from envlock.runtime.causes import list_patterns
 from envlock.runtime.facts import matches
 from envlock.runtime.policies import UNUSED, Policy, names
 from envlock.runtime.tables import table
@@ -210,3 +211,10 @@ def test_fewer_wildcards_win_over_the_alphabet_and_the_length() -> None:
 def test_a_long_name_is_shown_up_to_sixty_characters() -> None:
     with pytest.raises(ValueError, match=r"^unknown policy `x{60}` "):
         Policy("x" * 61)
+
+
+@pytest.mark.parametrize("name", list_patterns("numpy", ()))
+def test_no_rule_of_a_project_lets_numpy_or_its_blas_differ(name: str) -> None:
+    """`envlock ignore numpy` writes all of these."""
+    path = name.replace("**", "version")
+    assert Policy("strict", {name: "ignore"}).row(path)["rule"] == "exact"
