@@ -185,6 +185,7 @@ def test_actions_are_named_by_commit_and_images_by_digest() -> None:
 def test_a_job_may_do_what_it_has_to_and_no_more() -> None:
     assert {path.name: yaml.safe_load(path.read_text())["permissions"] for path in WORKFLOWS} == {
         "ci.yml": {},
+        "refresh.yml": {},
         "release.yml": {},
         "scorecard.yml": {},
     }
@@ -194,6 +195,8 @@ def test_a_job_may_do_what_it_has_to_and_no_more() -> None:
         "ci.yml: lanes": {"contents": "read"},
         "ci.yml: newcomer": {"contents": "read"},
         "ci.yml: audit": {"contents": "read"},
+        "refresh.yml: ask": {"contents": "read"},
+        "refresh.yml: propose": {"contents": "write", "pull-requests": "write"},
         "release.yml: build": {"contents": "read"},
         "release.yml: attest": {"id-token": "write", "attestations": "write"},
         "release.yml: publish": {"id-token": "write"},

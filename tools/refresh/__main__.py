@@ -34,6 +34,8 @@ MODULES: dict[str, tuple[str, Ask, type[BaseModel]]] = {
 """What can be asked: its table, who asks, and what a row must be."""
 LIMIT = 60
 """Days after which a table is too old; NVIDIA and TensorFlow release something every month."""
+SHOWN = 40
+"""Rows of a table that are printed: a pull request has to be read in minutes."""
 
 
 def main(arguments: list[str]) -> int:
@@ -68,7 +70,7 @@ def main(arguments: list[str]) -> int:
         ("For a person to decide", decide),
     ):
         if sentences:
-            print(f"\n{title}:", *sentences, sep="\n- ")
+            print(f"\n## {title}\n", *sentences, sep="\n- ")
     return 1 if wrong else 0
 
 
@@ -102,10 +104,12 @@ def refresh(name: str, web: Web, data: Path, day: str) -> tuple[list[str], list[
         write_atomically(file, text.encode(), "table")
     horizon = tomllib.loads(text).get("horizon", {})
     print(
-        f"{name}: {len(added)} rows new or longer; {file.name} is checked to {horizon['through']} on {horizon['day']}"
+        f"- {name}: {len(added)} rows new or longer; {file.name} is checked to {horizon['through']} on {horizon['day']}"
     )
-    for each in added:
-        print(f"  {each}")
+    for each in added[:SHOWN]:
+        print(f"  - {each}")
+    if added[SHOWN:]:
+        print(f"  - and {len(added[SHOWN:])} more, which the difference shows")
     return wrong, found.decide
 
 

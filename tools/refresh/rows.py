@@ -81,7 +81,7 @@ def merge(text: str, asked: Asked) -> Merged:
         )
         rows.insert(place, row)
         lines.insert(place, format_row(row))
-        merged.added.append(f"{asked.name} {' '.join(asked.key(row))}: new")
+        merged.added.append(f"{asked.name} {' '.join(asked.key(row))}: new, {_show(row, row)}")
     told = {asked.key(row) for row in asked.rows}
     gone = [
         row
