@@ -66,7 +66,6 @@ _EXPORTS = {
     "load_ipython_extension": "envlock.integrations.jupyter",
     "locate": "envlock.runtime.assertion",
     "merge": "envlock.workflows.merge",
-    "portable": "envlock.workflows.processor_cap",
     "prepare": "envlock.workflows.run",
     "Progress": "envlock.workflows.progress",
     "rebuild": "envlock.workflows.build",
@@ -158,7 +157,6 @@ if TYPE_CHECKING:
     from envlock.workflows.merge import merge as merge
     from envlock.workflows.policy import allowed as allowed
     from envlock.workflows.policy import explain as explain
-    from envlock.workflows.processor_cap import portable as portable
     from envlock.workflows.program import Program as Program
     from envlock.workflows.progress import Progress as Progress
     from envlock.workflows.repeat import compare_saved as compare_saved

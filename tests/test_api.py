@@ -99,7 +99,6 @@ FUNCTIONS = {
     "canary": ["canary"],
     "bisect": ["bisect"],
     "upgrade": ["upgrade"],
-    "portable": ["portable"],
     "build": ["build", "context", "dockerfile", "rebuild"],
     "images": ["base_images"],
     "hash": ["hash_packages"],

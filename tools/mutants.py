@@ -83,7 +83,6 @@ TESTS = {
             "tests/test_empty.py",
         ]
         for module, tests in (
-            ("portability", "portability"),
             ("upgrade_verdict", "upgrade"),
             ("invariance", "invariance"),
             ("bisection", "bisection"),

@@ -63,7 +63,6 @@ HEADINGS = {
         "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
         "bisect": "Find which differences between two lockfiles moved the bits of a program.",
         "upgrade": "Judge whether newer packages change the bits of a program, without training.",
-        "portable": "Find variables under which machines of different processors compute the same bits.",
     },
     "Ship": {
         "build": "Build a container that is the locked environment, and verify it inside.",

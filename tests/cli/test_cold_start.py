@@ -43,7 +43,6 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "lint": ("a.py", 0, {"packaging"}),
     "repeat": ("a.py:f --runs 2", 0, set()),
     "diverge": ("compare a.trace b.trace", 0, {"packaging"}),
-    "portable": ("x.lock", 1, set()),
     "bisect": ("x.lock x.lock a.py:f", 2, {"packaging"}),
     "upgrade": ("x.lock a.py --with keras", 2, {"packaging"}),
     "invariance": ("absent.keras", 2, set()),

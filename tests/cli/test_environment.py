@@ -221,7 +221,6 @@ READS_FILES_ONLY = (
     (["show", "envlock.lock"], 0),
     (["doctor", "envlock.lock"], 0),
     (["explain", "ENV205"], 0),
-    (["portable", "envlock.lock", "envlock.lock"], 1),
 )
 
 

@@ -25,7 +25,6 @@ AUTHORING = {
     "divergence",
     "lint",
     "lint_names",
-    "portable",
     *("cuda_images", "image", "ngc_tensorflow", "python_images", "standalone_pythons"),
     "tensorflow_builds",
     *("compatibility", "determinism_sources", "determinism_variables", "divergence", "installers"),

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from envlock.data.portable_table import load_portable_table
 from envlock.numerics.invariance import InvarianceEvidence, Layer, ModeBits, judge_invariance
-from envlock.numerics.portability import choose_cap, judge_portability
 from envlock.reports import render
 from envlock.runtime.report import Report
 from tests.golden_files import assert_as_golden
-from tests.numerics.canaries import numerics
-from tests.numerics.test_portability import capped
 from tests.reports.commands import COMMANDS
 
 GOLDEN = Path(__file__).with_name("golden")
-NAMES = ("bisect", "invariance", "portable", "upgrade")
+NAMES = ("bisect", "invariance", "upgrade")
 
 
 def render_all(reports: list[Report]) -> str:
@@ -48,23 +43,6 @@ def list_batches() -> list[Report]:
         judge_invariance(evidence, ("xla", "tpu"), "model.keras"),
         judge_invariance(nothing, (), "model.keras"),
     ]
-
-
-def judge_team() -> Report:
-    """Return a report in which each machine of a team has another reason to prove nothing."""
-    team = [
-        capped("a.lock", numerics()),
-        capped("b.lock", numerics("matmul", "conv_forward")),
-        capped("c.lock", None),
-        capped("d.lock", numerics()),
-        replace(capped("e.lock", numerics()), versions={"numpy": "2.4.6"}),
-        replace(capped("f.lock", numerics()), variables={"XLA_FLAGS": "--xla_a"}),
-    ]
-    return judge_portability(team, choose_cap(team, load_portable_table().cap))
-
-
-def test_the_report_on_a_team() -> None:
-    assert_as_golden(render_all([judge_team()]), GOLDEN / "team.txt")
 
 
 def test_the_reports_on_batches() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from envlock.data.portable_table import load_portable_table
 from envlock.diagnosis import loaded_cuda
 from envlock.diagnosis.checks import diagnose
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
@@ -26,7 +25,7 @@ from envlock.fleet.reduction import reduction
 from envlock.fleet.statement import make_failure
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
-from envlock.numerics import bisection, outcome, portability, results
+from envlock.numerics import bisection, outcome, results
 from envlock.numerics import invariance as batches
 from envlock.numerics import upgrade_verdict as upgrades
 from envlock.numerics.canary.canary_run import Canary
@@ -261,22 +260,6 @@ def upgrade(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     return [upgrades.judge_upgrade(evidence, word) for evidence in found]
 
 
-def portable(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
-    """A machine is not proven; two are; no cap fits."""
-    cap = load_portable_table().cap[-1]
-    flags = frozenset(cap.needs)
-
-    def member(name: str, **changes: Any) -> portability.Member:
-        machine = portability.Member(name, word, flags, {}, cap.variables, {"numpy": word}, numerics())
-        changed: portability.Member = replace(machine, **changes)
-        return changed
-
-    older = member("b", threads={"intra_op_threads": 2})
-    teams = [[member(word), member("b", variables={}, versions={})], [member(word), older], [member(word), member("b")]]
-    found = [portability.judge_portability(team, cap) for team in teams]
-    return [*found, portability.judge_portability(teams[0], None)]
-
-
 def invariance(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     """One mode depends on the batch, one failed; one does not."""
     layer = batches.Layer((1, 2), word, word, word)
@@ -310,7 +293,6 @@ COMMANDS: Mapping[str, Build] = {
     "diverge compare": diverge_compare,
     "fleet check": fleet_check,
     "bisect": bisect,
-    "portable": portable,
     "invariance": invariance,
     "upgrade": upgrade,
 }
