@@ -65,7 +65,6 @@ _EXPORTS = {
     "load": "envlock.workflows.locks",
     "load_ipython_extension": "envlock.integrations.jupyter",
     "locate": "envlock.runtime.assertion",
-    "merge": "envlock.workflows.merge",
     "prepare": "envlock.workflows.run",
     "Progress": "envlock.workflows.progress",
     "rebuild": "envlock.workflows.build",
@@ -154,7 +153,6 @@ if TYPE_CHECKING:
     from envlock.workflows.line_check import verify_line as verify_line
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load
-    from envlock.workflows.merge import merge as merge
     from envlock.workflows.policy import allowed as allowed
     from envlock.workflows.policy import explain as explain
     from envlock.workflows.program import Program as Program

@@ -104,7 +104,6 @@ FUNCTIONS = {
     "hash": ["hash_packages"],
     "export": ["export"],
     "vendor": ["vendor"],
-    "merge": ["merge"],
 }
 """What does for a program what a command does for a person."""
 

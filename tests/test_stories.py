@@ -16,7 +16,6 @@ one machine cannot be is written into the lock as that machine would have it: an
 | mpirun with 8 ranks | `test_mpirun_with_8_ranks` |
 | joblib | `test_joblib` |
 | a monorepo with three locks | `test_a_monorepo_with_three_locks` |
-| a merge, and a merge conflict | `test_a_merge_and_a_merge_conflict` |
 """
 
 from __future__ import annotations
@@ -318,37 +317,3 @@ def test_a_monorepo_with_three_locks(envlock: Command, tmp_path: Path) -> None:
     }
     done = envlock("verify")  # the root has none, and takes none of theirs
     assert (done.returncode, done.stderr.partition("\n")[0]) == (3, f"error: no envlock.lock in {tmp_path}")
-
-
-@exhaustive
-def test_a_merge_and_a_merge_conflict(envlock: Command, tmp_path: Path) -> None:
-    repository(tmp_path)
-    (tmp_path / ".gitattributes").write_text("envlock.lock merge=envlock\n", encoding="utf-8")
-    git(tmp_path, "config", "merge.envlock.driver", f"{sys.executable} -m envlock merge %O %A %B")
-    environment(tmp_path, "six==1.16.0", "idna==3.7")
-
-    def captured(message: str, *packages: str) -> None:
-        pip(tmp_path, "install", "-q", *packages)
-        assert envlock("capture", "-q").returncode == 0
-        git(tmp_path, "add", ".")
-        git(tmp_path, "commit", "-qm", message)
-
-    captured("begin", "six==1.16.0")
-    git(tmp_path, "checkout", "-qb", "theirs")
-    captured("six", "six==1.17.0")
-    git(tmp_path, "checkout", "-q", "main")
-    captured("idna", "six==1.16.0", "idna==3.10")
-    git(tmp_path, "merge", "-q", "theirs", "-m", "both")
-    pip(tmp_path, "install", "-q", "six==1.17.0")
-    assert verdict(envlock) == (0, STRICT)  # the merged lock is the lock of what both wanted
-    git(tmp_path, "checkout", "-qb", "third", "main~1")
-    captured("six again", "six==1.15.0")
-    said = git(tmp_path, "merge", "main", "-m", "both", code=1)
-    assert "1 conflict, ours kept: packages.six.version\n" in said
-    git(tmp_path, "merge", "--abort")
-    git(tmp_path, "config", "--unset", "merge.envlock.driver")  # a clone that has not set it
-    git(tmp_path, "merge", "main", "-m", "both", code=1)
-    done = envlock("verify")
-    assert (done.returncode, "it has conflict markers" in done.stderr) == (3, True)
-    assert envlock("capture", "-q").returncode == 0  # as the error says
-    assert verdict(envlock) == (0, STRICT)

@@ -75,9 +75,7 @@ HEADINGS = {
 """The commands of the help by heading, each with its first line. The module of a command has its
 name.
 """
-PLUMBING = {"merge": "Merge the changes of two lockfiles; a merge driver for git."}
-"""Commands that other programs call; the help leaves them out."""
-COMMANDS = {name: line for rows in (*HEADINGS.values(), PLUMBING) for name, line in rows.items()}
+COMMANDS = {name: line for rows in HEADINGS.values() for name, line in rows.items()}
 
 
 class Program(Group):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from envlock.data import read
 from envlock.data.runtime_tables import load_policy_table
-from envlock.lock.merging import Flat, flatten, matches_fact
+from envlock.lock.acceptance import Flat, flatten, matches_fact
 from envlock.runtime.facts import Unavailable, matches
 from envlock.runtime.policies import Policy, names
 from envlock.runtime.report import ABSENT

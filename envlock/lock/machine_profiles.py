@@ -1,4 +1,4 @@
-"""The machines of one lockfile: selected, renewed, added and merged. Pure."""
+"""The machines of one lockfile: selected, renewed and added. Pure."""
 
 from __future__ import annotations
 
@@ -96,18 +96,6 @@ def make_unknown_error(lock: Lockfile) -> UsageError:
         f"this machine is not one of the lockfile's {number} ({names})",
         hint="add it with `envlock capture --add-machine`, or write another file with `--output`",
     )
-
-
-def merge_machines(
-    base: Mapping[str, object], ours: Mapping[str, object], theirs: Mapping[str, object]
-) -> list[Profile]:
-    """Return the machines, except the first, of two sides of a merge.
-
-    A machine that one side has removed is left out.
-    """
-    old, left, right = _list_others(base), _list_others(ours), _list_others(theirs)
-    merged = [machine for machine in left if machine in right or machine not in old]
-    return merged + [machine for machine in right if machine not in left and machine not in old]
 
 
 def compare_machines(

@@ -162,10 +162,7 @@ def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = No
     if len(data) > SIZE_LIMIT:
         raise _too_large(name, f"more than {SIZE_LIMIT // 2**20} MB")
     if data.startswith(CONFLICT) or b"\n" + CONFLICT in data:
-        hint = (
-            "take one side, then run `envlock capture`; "
-            "`envlock merge --help` shows how git merges lockfiles itself"
-        )
+        hint = "take one side, then run `envlock capture`"
         raise LockfileError(f"lockfile {name} is not valid: it has conflict markers", hint=hint)
     try:
         document = strict_json.parse(data)

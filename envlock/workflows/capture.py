@@ -10,8 +10,8 @@ from typing import Any
 
 from envlock.lock import creation as lock
 from envlock.lock import machine_profiles
+from envlock.lock.acceptance import accept, add_moved, find_unmatched
 from envlock.lock.live_facts import ask, collect_live, collect_live_for
-from envlock.lock.merging import OF_COMMIT, accept, add_moved, find_unmatched
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import OWN_SECTIONS, find_uncompared
@@ -309,7 +309,7 @@ def add_machine(lock: Source | None = None, *, python: Path | None = None) -> tu
 def _remove_commit(lock: Lockfile) -> dict[str, Any]:
     document = lock.to_document()
     project = document.pop("project", {})
-    for key in OF_COMMIT:
+    for key in ("commit", "dirty"):
         project.pop(key, None)
     if project:
         document["project"] = project

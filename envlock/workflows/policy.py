@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from envlock.lock.acceptance import flatten
 from envlock.lock.explanation import Allowed, Explained, explain_facts, list_allowed
 from envlock.lock.live_facts import collect_live
-from envlock.lock.merging import flatten
 from envlock.runtime.causes import list_patterns
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.facts import is_same

@@ -34,7 +34,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "lint": ("lint", "train.py"),
     "export": ("export", "x.lock", "--format", "pylock"),
     "images": ("images",),
-    "merge": ("merge", "x.lock", "y.lock", "x.lock"),
     "init": ("init",),
     "help": ("--help",),
     "wrong": ("verify", "--no-such"),

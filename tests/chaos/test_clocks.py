@@ -76,7 +76,6 @@ def test_commands_at_another_time_say_and_write_the_same(clock: str, tmp_path: P
 
     assert run(faked, "show", "x.lock") == run(now, "show", "x.lock")
     assert run(faked, "verify", "-q", "x.lock")[0] == run(now, "verify", "-q", "x.lock")[0] == 1
-    assert run(faked, "merge", "x.lock", "x.lock", "x.lock")[0] == 0
     assert run(faked, "capture", "-q", "-o", "a.lock")[0] == 0
     assert run(now, "capture", "-q", "-o", "b.lock")[0] == 0
     assert (tmp_path / "a.lock").read_bytes() == (tmp_path / "b.lock").read_bytes()

@@ -26,7 +26,7 @@ def fail(name: str, faults: int, *plant: str) -> Outcome:
 @pytest.mark.slow
 @pytest.mark.processes
 def test_a_disk_that_fails_leaves_the_old_state_and_one_sentence() -> None:
-    assert fail("merge", 12).wrong == []
+    assert fail("init", 12).wrong == []
 
 
 @pytest.mark.chaos
@@ -43,7 +43,7 @@ def test_a_command_under_which_the_disk_fails_often(name: str, record_property: 
 @pytest.mark.chaos
 @pytest.mark.processes
 def test_without_a_defence_the_attack_succeeds() -> None:
-    assert "half-written" in str(fail("merge", 60, "in two pieces").wrong)
+    assert "half-written" in str(fail("init", 60, "in two pieces").wrong)
 
 
 def test_the_faults_are_what_the_program_knows_as_the_disks() -> None:

@@ -27,7 +27,7 @@ def kill(name: str, kills: int, *plant: str) -> Outcome:
 @exhaustive
 @pytest.mark.slow
 def test_a_killed_command_leaves_the_old_state_or_the_new() -> None:
-    assert kill("merge", 12).wrong == []
+    assert kill("init", 12).wrong == []
 
 
 @pytest.mark.chaos
@@ -75,4 +75,4 @@ def test_whatever_writes_is_a_victim() -> None:
 @pytest.mark.chaos
 @pytest.mark.parametrize(("plant", "found"), [("in two pieces", "half-written"), ("no sweep", "left for ever")])
 def test_without_a_defence_the_attack_succeeds(plant: str, found: str) -> None:
-    assert found in str(kill("merge", 80, plant).wrong)
+    assert found in str(kill("init", 80, plant).wrong)

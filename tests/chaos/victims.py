@@ -432,12 +432,6 @@ VICTIMS: dict[str, Victim] = {
         ("pyproject.toml",),
         ("workflows/settings_changes.py:_write",),
     ),
-    "merge": Victim(
-        holding(base=LOCK, ours=OTHER, theirs=encode(document(policy={"name": "functional", "overrides": {}}))),
-        command("merge", "base", "ours", "theirs"),
-        ("ours",),
-        ("cli/merge.py:merge",),
-    ),
     "export": Victim(
         holding(envlock__lock=encode(lock_document(PROVEN)), pylock__toml=b"# old\n"),
         command("export", "--format", "pylock", "-o", "pylock.toml", "-q"),

@@ -36,7 +36,6 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "explain": ("python.version --lock x.lock", 0, {"packaging"}),
     "ignore": ("cpu.flags --lock x.lock --reason measured", 0, {"tomlkit"}),
     "sync": ("x.lock --new .", 2, INTERNET | {"packaging"}),
-    "merge": ("x.lock x.lock x.lock", 0, set()),
     "run": ("x.lock -- python a.py", 1, set()),
     "fleet": ("check .", 4, set()),
     "doctor": ("x.lock", 0, {"packaging"}),

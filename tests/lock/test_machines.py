@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.document import validate
-from envlock.lock.machine_profiles import add_live_machine, find_place, merge_machines, select_machine, update_machine
-from envlock.lock.merging import merge
+from envlock.lock.machine_profiles import add_live_machine, find_place, select_machine, update_machine
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, LockfileError
@@ -187,19 +186,6 @@ def test_a_machine_fits_whose_differences_the_policy_or_a_proof_lets_pass() -> N
 def test_a_machine_of_which_little_is_known_has_a_name() -> None:
     assert describe_machine({"facts": {"cpu": {"model_name": "Laptop"}}}) == "Laptop"
     assert describe_machine({"facts": {}}) == "unknown processor"
-
-
-def test_a_merge_has_the_machines_of_both_sides_without_those_that_one_has_removed() -> None:
-    merged = merge(lock(LAPTOP), lock(LAPTOP, RUNNER), lock(LAPTOP, NODE))
-    assert (merged.lock, merged.conflicts) == (lock(LAPTOP, RUNNER, NODE), ())
-    assert merge(lock(LAPTOP, RUNNER), lock(LAPTOP), lock(LAPTOP, RUNNER, NODE)).lock == lock(LAPTOP, NODE)
-
-
-@given(*[st.lists(st.sampled_from("abcd"), unique=True)] * 3)
-def test_a_union_has_what_a_side_added_and_not_what_a_side_removed(old: Any, left: Any, right: Any) -> None:
-    found = merge_machines(*({"machines": side} for side in (old, left, right)))
-    assert set(found) == ({*left} | {*right}) - ({*old} - ({*left} & {*right}))
-    assert len(found) == len(set(found))
 
 
 def test_a_diff_names_the_machines_that_one_side_has() -> None:

@@ -484,7 +484,7 @@ def test_conflict_markers_are_recognised(data: bytes) -> None:
         parse(data, "x.lock")
     assert (caught.value.message, caught.value.hint) == (
         "lockfile x.lock is not valid: it has conflict markers",
-        "take one side, then run `envlock capture`; `envlock merge --help` shows how git merges lockfiles itself",
+        "take one side, then run `envlock capture`",
     )
 
 

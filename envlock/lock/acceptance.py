@@ -1,22 +1,15 @@
-"""Make one lockfile of several: accept some facts of a new one, or merge the changes of two sides.
-
-Pure: values in, values out.
-"""
+"""Accept some facts of a new lockfile in an old one. Pure: values in, values out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from envlock.lock.document import validate
-from envlock.lock.machine_profiles import merge_machines
 from envlock.lock.models import Lockfile
 from envlock.lock.rebase import GONE, MADE_OF_FACTS
 from envlock.runtime.causes import list_patterns
 from envlock.runtime.facts import Unavailable, is_same, iter_leaves, matches, split
-from envlock.runtime.policies import names
-from envlock.runtime.report import count
 
 Document: TypeAlias = "Mapping[str, object]"
 """A lockfile as JSON values."""
@@ -28,24 +21,6 @@ Choose = Callable[[str, object, object], object]
 """A function of a path and the values of two sides (`GONE` for a missing one) that returns the
 value to keep.
 """
-
-OF_COMMIT = ("commit", "dirty")
-"""The keys of the section `project` about the commit at the time of the capture."""
-
-
-@dataclass(frozen=True)
-class Merged:
-    """A lockfile merged from two sides.
-
-    Attributes:
-        lock: the lockfile.
-        conflicts: the paths that both sides have changed to different values.
-        exempt: the rules that allow more differences than the base did, in words.
-    """
-
-    lock: Lockfile
-    conflicts: tuple[str, ...]
-    exempt: tuple[str, ...] = ()
 
 
 def accept(old: Lockfile, new: Lockfile, patterns: Iterable[str]) -> Lockfile:
@@ -85,104 +60,12 @@ def find_unmatched(patterns: Iterable[str], *locks: Lockfile) -> list[str]:
     return [pattern for pattern in patterns if not _matches_any(pattern, paths)]
 
 
-def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
-    """Return a lockfile with what both sides have changed since the base.
-
-    If they disagree, the value of our side is kept, and the path is a conflict.
-
-    Raises:
-        LockfileError: the facts do not fit together.
-    """
-    old, left, right = base.to_document(), ours.to_document(), theirs.to_document()
-    commits = (_get_commit(left), _get_commit(right))
-    if commits[0] != commits[1] and _get_commit(old) not in commits:
-        # The merged lockfile was not captured at either commit.
-        for document in (old, left, right):
-            for key in OF_COMMIT:
-                document.get("project", {}).pop(key, None)
-    facts_merge = _ThreeWayMerge(flatten(old))
-    sections_merge = _ThreeWayMerge(_flatten_sections(old))
-    facts = _combine(flatten(left), flatten(right), facts_merge.choose)
-    sections = _combine(_flatten_sections(left), _flatten_sections(right), sections_merge.choose)
-    own = {"project"}
-    for path in _flatten_sections(left):
-        own.add(path.partition(".")[0])
-    document = {key: value for key, value in left.items() if key not in own}
-    document.update(_nest(sections))
-    document["machines"] = merge_machines(old, left, right)
-    if not document["machines"]:
-        del document["machines"]
-    lock = _assemble(document, facts, [left, right])
-    dropped = [name for name in MADE_OF_FACTS if name not in lock.to_document()]
-    conflicts = dict.fromkeys([*facts_merge.conflicts, *sections_merge.conflicts])
-    disputed = tuple(path for path in conflicts if path not in dropped)
-    return Merged(lock, disputed, tuple(_list_new_exemptions(base, lock)))
-
-
-class _ThreeWayMerge:
-    """Chooses between the values of two sides, given those of their base, and collects the
-    conflicts.
-    """
-
-    def __init__(self, base: Flat) -> None:
-        self.base = base
-        self.conflicts: list[str] = []
-
-    def choose(self, path: str, ours: object, theirs: object) -> object:
-        base = self.base.get(path, GONE)
-        if is_same(ours, base):
-            return theirs
-        if not is_same(theirs, base) and not is_same(ours, theirs):
-            self.conflicts.append(path)
-        return ours
-
-
-def _list_new_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
-    """Return each rule of the merged lockfile that allows more differences than its base, in words."""
-    old, new = base.to_document(), merged.to_document()
-    found = []
-    old_policy, new_policy = old["policy"]["name"], new["policy"]["name"]
-    # The list of names begins with the strictest policy.
-    if names().index(new_policy) > names().index(old_policy):
-        found.append(f"policy {new_policy} instead of {old_policy}")
-    old_overrides = old["policy"]["overrides"]
-    for path, rule in sorted(new["policy"]["overrides"].items()):
-        if old_overrides.get(path) != rule:
-            found.append(f'override "{path}" = "{rule}"')
-    old_project, project = old.get("project", {}), new.get("project", {})
-    for name in ("name", "entry", "held", "tooling"):
-        is_changed = name in project and project[name] != old_project.get(name)
-        if is_changed:
-            found.append(f"project.{name}, by which packages may differ")
-    more = len(new.get("machines", ())) - len(old.get("machines", ()))
-    if more > 0:
-        found.append(f"{count(more, 'more machine')}")
-    return found
-
-
 def flatten(document: Document) -> Flat:
     """Return the facts of a lockfile, and its unavailable facts, by path."""
     flat: Flat = dict(iter_leaves(_get_table(document, "facts")))
     for path, entry in _get_table(document, "unavailable").items():
         if isinstance(entry, Mapping):
             flat[path] = Unavailable(entry["reason"], entry["code"])
-    return flat
-
-
-def _flatten_sections(document: Document) -> Flat:
-    """Return the sections other than the facts, by path.
-
-    Each is one value, except the identity, which is divided by package, and the project, which is
-    divided by key.
-    """
-    flat: Flat = {}
-    for name in ("policy", "base_image", "data", *MADE_OF_FACTS):
-        if name in document:
-            flat[name] = document[name]
-    for name, entry in _get_packages(document).items():
-        flat[f"identity.packages.{name}"] = entry
-    if document.get("project"):
-        flat.update(iter_leaves({"project": document["project"]}))
     return flat
 
 
@@ -196,11 +79,6 @@ def _get_table(document: Document, name: str) -> Mapping[str, object]:
 
 def _get_packages(document: Document) -> Mapping[str, object]:
     return _get_table(_get_table(document, "identity"), "packages")
-
-
-def _get_commit(document: Document) -> list[object]:
-    project = _get_table(document, "project")
-    return [project.get(key) for key in OF_COMMIT]
 
 
 def _combine(left: Flat, right: Flat, choose: Choose) -> Flat:
