@@ -17,7 +17,6 @@ from envlock.cli.parser import Command, make_app, make_choice, spread_groups
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.lock.lock_warnings import describe_replaced, list_warnings
 from envlock.numerics.canary.canary_summary import describe_canary
-from envlock.numerics.programs.program_comparison import describe_programs
 from envlock.packages.proofs import find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
@@ -25,7 +24,7 @@ from envlock.runtime.policies import names
 from envlock.runtime.report import count
 from envlock.workflows.capture_requests import Contents, ImageEnvironment
 from envlock.workflows.data_capture import add_data_section
-from envlock.workflows.entry_points import name_functions, split_programs
+from envlock.workflows.entry_points import split_programs
 from envlock.workflows.gate import check as check_settings
 from envlock.workflows.settings import Config, choose_policy, choose_target, describe_project
 
@@ -80,15 +79,6 @@ ForOption = Annotated[
         metavar="PROGRAM",
         help="Hold only packages that this file or module can import; repeatable. With --canary, FILE:FUNCTION also "
         "runs the function, and the canary covers its operations. [default: the project's `entry`]",
-        show_default=False,
-    ),
-]
-ProgramOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--program",
-        metavar="FILE:FUNCTION",
-        help="Also note what TensorFlow really runs for this function; repeatable. Runs it twice, for two steps.",
         show_default=False,
     ),
 ]
@@ -148,7 +138,6 @@ class ContentOptions:
     canary: CanaryOption = False
     only: OnlyOption = None
     entry: ForOption = None
-    program: ProgramOption = None
     static: StaticOption = False
 
 
@@ -177,7 +166,6 @@ def capture(
       envlock capture                            write or renew the project's envlock.lock
       envlock capture --python .venv/bin/python  an environment without envlock
       envlock capture --canary --for train.py:step   also of those that `step` runs
-      envlock capture --program train.py:step    note also what TensorFlow runs of `step`
       envlock capture --add-machine              accept this machine, too
       envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
       envlock capture --check                    in a hook: is the lockfile that of this environment?
@@ -186,7 +174,7 @@ def capture(
         alone = wanted == FACTS_ONLY and policy is None and not check
         _add_machine(output, place.python, alone=alone, quiet=quiet)
         return
-    more = {"--only": wanted.only, "--program": wanted.program, "--static": wanted.static}
+    more = {"--only": wanted.only, "--static": wanted.static}
     if check:
         refuse_both({"--check": check}, {**more, "--image": place.image})
         progress = Terminal(quiet)
@@ -229,7 +217,6 @@ def _choose_contents(
         project=about,
         entry=entries,
         programs=programs,
-        functions=name_functions(wanted.program or (), Path.cwd()),
         data=project.data,
         static=wanted.static,
     )
@@ -312,8 +299,6 @@ def _write(
         talk(f"warning: {text}", quiet=quiet)
     if canary:
         talk(f"  {describe_canary(lock)}", quiet=quiet)
-    for line in describe_programs(lock):
-        talk(f"  {line}", quiet=quiet)
 
 
 def _save(lock: Lockfile, path: Path, earlier: Lockfile | None, *, quiet: bool) -> None:

@@ -43,13 +43,6 @@ NumericsOption = Annotated[
     bool,
     typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits."),
 ]
-ProgramOption = Annotated[
-    bool,
-    typer.Option(
-        "--program",
-        help="Also run the lockfile's functions and compare what TensorFlow really runs.",
-    ),
-]
 StaticOption = Annotated[
     bool,
     typer.Option("--static", help="Only what files say: do not look at what TensorFlow loads."),
@@ -71,7 +64,6 @@ EXCLUDED = {
     "no_overrides": "--no-overrides",
     "deep": "--deep",
     "numerics": "--numerics",
-    "program": "--program",
     "static": "--static",
 }
 """Options that need a lockfile, which `--line` does not use."""
@@ -91,7 +83,6 @@ class LookOptions:
 
     deep: DeepOption = False
     numerics: NumericsOption = False
-    program: ProgramOption = False
     static: StaticOption = False
 
 
@@ -125,7 +116,6 @@ def verify(
       envlock verify -p strict --no-overrides  in CI, where no rule of the lockfile may weaken the policy
       envlock verify --deep                  check every file against its RECORD, and CUDA against TensorFlow
       envlock verify --numerics              compare exact results of TensorFlow operations
-      envlock verify --program               compare what runs of the functions that it has
       envlock verify -v                      list also what the policy allows, by its reason
       envlock verify -f json | jq .findings  for programs
       envlock verify -f github               annotations in a GitHub workflow
@@ -139,7 +129,6 @@ def verify(
         python=python,
         deep=look.deep,
         numerics=look.numerics,
-        program=look.program,
         static=look.static,
         progress=Terminal(shown.quiet),
     )

@@ -23,7 +23,6 @@ from envlock.lock.fact_models import (
     Version,
     Word,
 )
-from envlock.lock.fingerprints import Programs
 from envlock.lock.numerics import Numerics
 from envlock.lock.route import COMPLETE, Route
 from envlock.runtime.lockfile import DATA_LIMIT, MACHINE_LIMIT
@@ -371,7 +370,6 @@ class Lockfile(Strict):
     base_image: BaseImage | None = None
     image: Image | None = None
     numerics: Numerics | None = None
-    program: Programs | None = None
     data: Annotated[dict[CopiedPath, DataEntry], Field(max_length=DATA_LIMIT)] | None = None
 
     def to_document(self) -> dict[str, Any]:

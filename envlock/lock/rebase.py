@@ -14,7 +14,7 @@ Any other section is taken as a whole from one command, so that facts of two mac
 mixed.
 """
 
-MADE_OF_FACTS = ("numerics", "program", "image")
+MADE_OF_FACTS = ("numerics", "image")
 """Sections that hold for one set of facts only."""
 
 GONE = object()

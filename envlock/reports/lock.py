@@ -39,31 +39,12 @@ if TYPE_CHECKING:
         version: str
         origin: OriginDocument
 
-    class PartDocument(TypedDict):
-        """A part of a program."""
-
-        kind: str
-        digest: str
-        operations: int
-
-    class TargetDocument(TypedDict):
-        """A function of the project."""
-
-        code: dict[str, str]
-        parts: dict[str, PartDocument]
-
     class DataDocument(TypedDict):
         """The input files at a path."""
 
         files: int
         bytes: int
         content: str | None
-
-    class ProgramsDocument(TypedDict):
-        """What really runs of the project's functions."""
-
-        tensorflow: str
-        targets: dict[str, TargetDocument]
 
 
 def render_lock(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -84,8 +65,6 @@ def render_lock(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     if "program" in document.get("numerics", {}):
         program = document["numerics"]["program"]
         yield from render_coverage(program["targets"], program["conditions"])
-    if "program" in document:
-        yield from _render_programs(document["program"])
     yield from _render_data(document.get("data", {}))
     if document["unavailable"]:
         yield "title", "could not be collected"
@@ -189,16 +168,6 @@ def _render_variables(variables: Mapping[str, str | None]) -> Iterable[tuple[str
     yield "title", f"environ: {len(present)} set, {len(variables) - len(present)} unset"
     for name in present:
         yield "plain", f"  {clean(name)}={show(variables[name])}"
-
-
-def _render_programs(section: ProgramsDocument) -> Iterable[tuple[str, str]]:
-    """Yield the parts of each program, and how many operations each has."""
-    yield "title", f"program, as TensorFlow {clean(section['tensorflow'])} runs it"
-    for name, target in section["targets"].items():
-        for part, found in target["parts"].items():
-            number = count(found["operations"], "operation")
-            about = f"{found['kind']}, {number}, {found['digest'][:12]}"
-            yield "plain", f"  {clean(name)} {clean(part)}: {clean(about)}"
 
 
 def _render_data(section: Mapping[str, DataDocument]) -> Iterable[tuple[str, str]]:

@@ -46,7 +46,7 @@ is the first.
 """
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
-OBJECTS = ("project", "identity", "base_image", "image", "numerics", "program", "data")
+OBJECTS = ("project", "identity", "base_image", "image", "numerics", "data")
 OPTIONAL = ("$schema", "machines", *OBJECTS)
 SECTIONS = (
     "python",

@@ -48,7 +48,6 @@ from envlock.runtime.user_cache import is_own
 from envlock.workflows.capture import capture
 from envlock.workflows.locks import load_lock
 from envlock.workflows.program import Program
-from envlock.workflows.program_fingerprints import digest_files
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -309,10 +308,19 @@ def digest_code(folder: Path, state: Path) -> dict[str, str]:
     """Return the SHA-256 of the Python files in a program's folder, without the overlays of packages in
     the state's folder, which can be below it.
     """
-    overlays = state.resolve()
-    files = find([str(folder)])
-    own = [file for file in files if not Path(file).resolve().is_relative_to(overlays)]
-    return digest_files(own, folder)
+    overlays, root = state.resolve(), folder.resolve()
+    digests = {}
+    for path in map(Path, find([str(folder)])):
+        file = path.resolve()
+        if file.is_relative_to(overlays):
+            continue
+        try:
+            data = path.read_bytes()
+        except OSError:
+            continue
+        inside = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
+        digests[inside] = hashlib.sha256(data).hexdigest()
+    return digests
 
 
 def describe_finding(finding: Finding) -> str:

@@ -124,11 +124,6 @@ def capture(
         new = add_canary(new, old, environment, contents.programs, progress)
     else:
         new = _keep_canary(new, old, progress)
-    if contents.functions or (old is not None and old.program is not None):
-        # Start-up time, too.
-        from envlock.workflows.program_fingerprints import renew_programs
-
-        new = renew_programs(new, old, environment, contents.functions or {}, progress)
     if contents.only is None:
         new = add_data_section(new, contents.data, progress)
     if old is not None and _remove_commit(old) == _remove_commit(new):

@@ -26,9 +26,6 @@ class Contents:
         programs: programs that the canary also covers, by name: each is run for two steps, and
             every operation that it runs is then computed alone. None for those of the canary of the
             lockfile that is renewed.
-        functions: functions by name, of which the lockfile gets what TensorFlow really runs: each
-            runs twice for two steps. The fingerprints of the lockfile that is renewed stay while no
-            fact and no code has changed.
         data: input files and folders by their paths in the project of the current folder. None for
             no data.
         static: only what files say: no process imports TensorFlow to see what it loads.
@@ -40,7 +37,6 @@ class Contents:
     project: Mapping[str, object] | None = None
     entry: Sequence[str] | None = None
     programs: Mapping[str, Target] | None = None
-    functions: Mapping[str, Target] | None = None
     data: Sequence[str] | None = None
     static: bool = False
 

@@ -113,23 +113,6 @@ def split_programs(
     return entries, functions
 
 
-def name_functions(programs: Sequence[str], folder: Path) -> dict[str, Target]:
-    """Return functions by their names in a lockfile.
-
-    Raises:
-        UsageError: one is not a function, or its file does not exist.
-    """
-    functions = {}
-    for program in programs:
-        wanted = parse_target(program)
-        if wanted.function is None:
-            hint = "write SCRIPT.py:FUNCTION or PACKAGE.MODULE:FUNCTION"
-            raise UsageError(f"`{program}` names no function", hint=hint)
-        name = normalise_entry(wanted.module or str(wanted.script), folder)
-        functions[f"{name}:{wanted.function}"] = wanted
-    return functions
-
-
 def add_newly_held(
     document: dict[str, Any], lock: Source | None, environment: LiveEnvironment
 ) -> tuple[dict[str, Any], list[str]]:

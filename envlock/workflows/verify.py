@@ -35,7 +35,6 @@ def verify(
     python: Path | None = None,
     deep: bool = False,
     numerics: bool = False,
-    program: bool = False,
     static: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
@@ -50,7 +49,6 @@ def verify(
         deep: also hash every installed file and all data, and ask TensorFlow in a child process
             which CUDA libraries it loads.
         numerics: also compute the canary of the lockfile.
-        program: also compare what TensorFlow really runs of the functions of the lockfile.
         static: only what files say; else a process of its own imports what computes, to see what it
             loads, unless nothing has changed since the last one. Only if the lockfile has that.
         progress: shows what is being done.
@@ -59,7 +57,7 @@ def verify(
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
             stored.
-        FactError: the interpreter did not answer, or the lockfile has no canary or program and one is
+        FactError: the interpreter did not answer, or the lockfile has no canary and one is
             required.
     """
     document, subject = load_document(lock)
@@ -77,11 +75,11 @@ def verify(
     elif LOADED in document["facts"]:
         notes.append(NOT_LOOKED)
     notes = [*name_found_lock(lock, subject), *count_held(document), *notes]
-    if deep or numerics or program or needs_proof(report):
+    if deep or numerics or needs_proof(report):
         # Start-up time: this loads the models, and everything that reads files and computes.
         from envlock.workflows.verify_further import Look, look_further
 
-        look = Look(deep=deep, numerics=numerics, program=program)
+        look = Look(deep=deep, numerics=numerics)
         report = look_further(question, report, notes, look)
     else:
         report.notes += notes

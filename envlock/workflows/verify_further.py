@@ -22,8 +22,7 @@ from envlock.runtime.report import Finding, Report
 from envlock.runtime.user_cache import find_cache, make_cache
 from envlock.workflows.canary import Answer, compare_with_lock
 from envlock.workflows.live_environment import LiveEnvironment, Question, compare_proven_facts
-from envlock.workflows.locks import get_file, get_name, load_lock
-from envlock.workflows.program_fingerprints import compare_programs, find_project_folder
+from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.progress import Progress
 
 REFUTED = "Compute on a machine like the locked one: this one has other bits, as the canary shows."
@@ -36,12 +35,10 @@ class Look:
     Attributes:
         deep: the installed files, and TensorFlow's libraries.
         numerics: the canary.
-        program: what TensorFlow really runs of the lockfile's functions.
     """
 
     deep: bool = False
     numerics: bool = False
-    program: bool = False
 
 
 def look_further(question: Question, report: Report, notes: list[str], look: Look) -> Report:
@@ -54,7 +51,7 @@ def look_further(question: Question, report: Report, notes: list[str], look: Loo
         look: what else to look at.
 
     Raises:
-        FactError: the lockfile has no canary or program and one is required, or it cannot be computed.
+        FactError: the lockfile has no canary and one is required, or it cannot be computed.
         UsageError: a proof cannot be kept.
     """
     lock = load_lock(question.lock)
@@ -77,13 +74,6 @@ def look_further(question: Question, report: Report, notes: list[str], look: Loo
         findings += answer.report.findings
         more += answer.report.notes
         extent = extent.add(answer.report.extent or Extent())
-    if look.program:
-        folder = find_project_folder(get_file(question.lock))
-        name = get_name(question.lock)
-        compared = compare_programs(lock, name, folder, question.environment, question.progress)
-        findings += compared.findings
-        more += compared.notes
-        extent = extent.add(Extent(operations=len(compared.equal)))
     return report.add_findings(findings, more, extent)
 
 

@@ -36,7 +36,7 @@ COUNTED = Compared(2, 14, 300, 2)
 
 def observed(**fields: Any) -> Observed:
     parts = {"train": Part("train", "graph", "a", 3, ("a of ", "%0 = MatMul  (@0:0)"))}
-    return replace(Observed("2.21.0", {"jit": "off"}, (), parts), **fields)
+    return replace(Observed("2.21.0", {"jit": "off"}, parts), **fields)
 
 
 def judge(together: Trial, *alone: Trial, **more: Any) -> Any:

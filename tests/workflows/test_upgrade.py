@@ -81,7 +81,7 @@ class World:
         digest = self.program(versions)
         drawn = len(self.seeds) if self.is_random and request.seed is None else 0
         write(folder / "trace", [op("MatMul", 7, [5], [self.trace(versions) + 100 * drawn])])
-        program = Observed("2.21.0", {}, (), {"train": Part("train", "graph", digest, 1, (digest,))})
+        program = Observed("2.21.0", {}, {"train": Part("train", "graph", digest, 1, (digest,))})
         return Look(program, {}, folder / "trace")
 
 

@@ -19,7 +19,7 @@ from envlock.runtime.facts import Unavailable
 from envlock.runtime.report import ERROR, Finding, Report, sort_findings
 from envlock.workflows import gate, verify, verify_further
 from envlock.workflows.live_environment import LiveEnvironment
-from envlock.workflows.progress import SILENT, Silent
+from envlock.workflows.progress import SILENT
 from envlock.workflows.settings import Config
 from tests.locks import document, encode
 from tests.machines import write
@@ -217,24 +217,6 @@ def test_data_passes_by_a_rule_of_the_lockfile_if_it_applies(lock: Path, overrid
     lock.write_bytes(encode({**LOCK, "data": data, "policy": rules}))
     found = verify.verify(lock, overrides=overrides).findings
     assert [each.severity for each in found if str(each.where) == "data"] == [severity]
-
-
-def test_the_program_of_the_lockfile_is_compared_if_it_is_asked_for(
-    lock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planted(monkeypatch)
-    progress = Silent()
-    asked = []
-
-    def compare(*question: Any) -> Any:
-        asked.append(question[-1])
-        return SimpleNamespace(findings=[finding("program")], notes=["2 operations equal"], equal=["a", "b"])
-
-    monkeypatch.setattr(verify_further, "compare_programs", compare)
-    assert (verify.verify(lock, deep=True, progress=progress).match, asked) == (True, [])
-    report = verify.verify(lock, program=True, progress=progress)
-    assert ([str(each.where) for each in report.of(ERROR)], asked) == (["program"], [progress])
-    assert "2 operations equal" in report.notes
 
 
 def test_the_report_is_of_the_file_and_the_policy_that_were_named(lock: Path) -> None:

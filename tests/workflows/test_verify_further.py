@@ -168,7 +168,7 @@ def test_deep_asks_the_tensorflow_of_the_environment_which_libraries_it_loads(
     assert world.shown.lines == ["reading files", "comparing bytecode", sentence]
 
 
-def test_canary_and_program_are_those_of_the_lockfile_in_the_environment_that_was_named(
+def test_the_canary_is_that_of_the_lockfile_in_the_environment_that_was_named(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -178,18 +178,12 @@ def test_canary_and_program_are_those_of_the_lockfile_in_the_environment_that_wa
         bits = Report([finding("numerics")], notes=["2 results"], extent=Extent(operations=2))
         return SimpleNamespace(report=bits, equal=2)
 
-    def ask_program(lock: object, name: str, folder: Path, environment: Any, progress: object) -> Any:
-        asked.append((lock, name, environment.python, folder, progress))
-        return SimpleNamespace(findings=[finding("program")], notes=["3 parts"], equal=["a", "b", "c"])
-
     monkeypatch.setattr(verify_further, "compare_with_lock", ask_canary)
-    monkeypatch.setattr(verify_further, "compare_programs", ask_program)
-    report = world.verify(policy="bits", numerics=True, program=True)
-    assert sorted(str(each.where) for each in report.of(ERROR)) == ["numerics", "program"]
-    assert report.notes[:2] == ["2 results", "3 parts"]
-    assert (report.compared or {})["operations"] == 5
+    report = world.verify(policy="bits", numerics=True)
+    assert sorted(str(each.where) for each in report.of(ERROR)) == ["numerics"]
+    assert report.notes[:1] == ["2 results"]
+    assert (report.compared or {})["operations"] == 2
     locked = load_lock(world.file)
     assert asked == [
         (locked, str(world.file), world.prefix.python, "bits", world.shown),
-        (locked, str(world.file), world.prefix.python, world.file.parent, world.shown),
     ]

@@ -1,8 +1,8 @@
-"""Run a user's function once, and note the graphs that it runs: what `envlock capture --program` locks.
+"""Run a user's function once, and note the graphs that it runs: what `envlock upgrade` compares.
 
 The line on the end of the run has
 
-    "tensorflow": version, "switches": {name: value}, "files": [paths of the user's code],
+    "tensorflow": version, "switches": {name: value},
     "functions": [{"name": ..., "graph": ..., "modules": [names of files], "failed": ...}],
     "definitions": {name: body}, "eager": {name: [operations]}, "cut": whether the time was up
 
@@ -12,7 +12,6 @@ XLA writes what it compiles into the folder `hlo` beside the log, as XLA_FLAGS a
 from __future__ import annotations
 
 import os
-import sys
 
 from envlock.guest.programs.called_functions import Functions
 from envlock.guest.programs.eager_operations import EagerOperations
@@ -26,7 +25,7 @@ from envlock.guest.training import contract
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Dict, Iterable, List, Mapping, Optional
+    from typing import Any, Dict, Iterable, Mapping, Optional
 
     from envlock.guest.training.store import Log
 
@@ -65,9 +64,6 @@ class Graphs(SingleRun):
         return {
             "tensorflow": tf.__version__,
             "switches": _read_switches(tf),
-            "files": _list_files(
-                contract.find_folder(self.program.script, module=self.program.module)
-            ),
             "functions": functions.called,
             "definitions": functions.definitions,
             "eager": eager.operations,
@@ -110,17 +106,3 @@ def _read_switches(tf: ModuleType) -> Dict[str, object]:
     switches["jit"] = str(tf.config.optimizer.get_jit())
     switches["determinism"] = str(private.read_determinism())
     return switches
-
-
-def _list_files(folder: str) -> List[str]:
-    """Return the files of the user's code that the program has imported, below a folder."""
-    inside = os.path.realpath(folder) + os.sep
-    found = set()
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or not file.endswith(".py"):
-            continue
-        path = os.path.realpath(file)
-        if path.startswith(inside) and "-packages" + os.sep not in path:
-            found.add(path)
-    return sorted(found)

@@ -44,7 +44,6 @@ class Observed:
     Attributes:
         tensorflow: the version.
         switches: what decides how graphs are rewritten, and how XLA makes machine code.
-        files: the user's own code, as absolute paths.
         parts: by name.
         failed: parts that could not be seen, by name, and why.
         is_cut: whether the time was up before the program ended.
@@ -52,7 +51,6 @@ class Observed:
 
     tensorflow: str
     switches: Mapping[str, str]
-    files: tuple[str, ...]
     parts: Mapping[str, Part]
     failed: Mapping[str, str] = field(default_factory=dict)
     is_cut: bool = False
@@ -83,7 +81,6 @@ def read_observed(answer: Mapping[str, object], texts: Mapping[str, str]) -> Obs
     return Observed(
         str(answer.get("tensorflow")),
         switches,
-        read_texts(answer.get("files")),
         parts,
         failed,
         bool(answer.get("cut")),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from envlock.guest.target import Target
-from envlock.lock.temporary import open_draft_folder
 from envlock.numerics.conditions import SEED
 from envlock.numerics.programs.parts import XLA, Observed, read_observed
 from envlock.numerics.session import Host, run_all
@@ -30,27 +29,6 @@ LARGEST = 64 << 20
 """Bytes of a module's text that are read; one of ResNet-50's training has 2."""
 
 
-def observe_program(
-    target: Target,
-    python: Path | None,
-    *,
-    environ: Mapping[str, str] | None = None,
-) -> Observed:
-    """Return what ran of a program in its first steps.
-
-    Args:
-        target: the program; it must be a function.
-        python: the interpreter; this one when not given.
-        environ: the variables to start with; those of this process when not given.
-
-    Raises:
-        UsageError: it cannot be run so, or there is no such interpreter.
-        FactError: it fails, or TensorFlow does not show its operations.
-    """
-    with open_draft_folder(None) as folder:
-        return observe_runs(target, python, folder, environ=environ)[0]
-
-
 def observe_runs(
     target: Target,
     python: Path | None,
@@ -63,7 +41,9 @@ def observe_runs(
     """Return what ran of a program, and what a second run showed, `eagerly`, if one is asked for.
 
     Args:
-        target, python, environ: as for `observe_program`.
+        target: the program; it must be a function.
+        python: the interpreter; this one when not given.
+        environ: the variables to start with; those of this process when not given.
         folder: an empty one, for the log, XLA's modules and a trace.
         eagerly: what is other in the second run, in the same process: see envlock/guest/tracing/run_traces.py.
         timeout: the most seconds that a run may take.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from envlock.guest.target import Target
+from envlock.lock.temporary import open_draft_folder
 from envlock.numerics.programs import program_run
 from envlock.numerics.programs.parts import Observed
 from envlock.numerics.session import Host, Session
@@ -42,7 +43,10 @@ def replace_child(monkeypatch: pytest.MonkeyPatch, *modules: str) -> Run:
         return {"ends": {0: {"end": "finished", **program}}}
 
     def observe(flags: str) -> Observed:
-        return program_run.observe_program(Target(Path("train.py"), "step"), None, environ={"XLA_FLAGS": flags})
+        with open_draft_folder(None) as folder:
+            return program_run.observe_runs(
+                Target(Path("train.py"), "step"), None, folder, environ={"XLA_FLAGS": flags}
+            )[0]
 
     monkeypatch.setattr(Session, "make_runs", make_runs)
     return observe
