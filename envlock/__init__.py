@@ -83,7 +83,6 @@ _EXPORTS = {
     "upgrade": "envlock.workflows.upgrade_trials",
     "vendor": "envlock.workflows.vendor",
     "verify": "envlock.workflows.verify",
-    "verify_line": "envlock.workflows.line_check",
 }
 
 _NOTEBOOK = ("packaging", "pydantic", "pydantic_core", "tomli")
@@ -150,7 +149,6 @@ if TYPE_CHECKING:
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init
     from envlock.workflows.invariance import invariance as invariance
-    from envlock.workflows.line_check import verify_line as verify_line
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load
     from envlock.workflows.policy import allowed as allowed

@@ -121,7 +121,6 @@ OWNERS = {
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": ("envlock/containers/render.py",),
     "yaml": ("envlock/forms/deployment.py",),
-    "matplotlib": ("envlock/reports/heatmap_png.py",),
 }
 PURE = [
     *(

@@ -22,7 +22,7 @@ from envlock.cli.output import Terminal, emit, get_width, has_color, say
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
-from envlock.reports import heatmap, render, repeat_page
+from envlock.reports import render, repeat_page
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import UNKNOWN, Report
 from envlock.workflows.program import Program
@@ -58,12 +58,6 @@ StepOption = Annotated[
 HtmlOption = Annotated[
     Path | None, typer.Option(help="Also write the report as a page.", show_default=False)
 ]
-PngOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Also write the matrices as a picture (needs the extra `plots`).", show_default=False
-    ),
-]
 OutputOption = Annotated[
     bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")
 ]
@@ -88,7 +82,6 @@ class ResultOptions:
     compare: CompareOption = None
     step: StepOption = None
     html: HtmlOption = None
-    png: PngOption = None
 
 
 NO_PROGRAM = RepeatedProgram()
@@ -126,9 +119,7 @@ def repeat(
     """
     # What can be refused is refused before the runs, which can take hours.
     _check(run.script, results)
-    need_folder_of(results.html, results.png)
-    if results.png is not None:
-        heatmap.need_matplotlib()
+    need_folder_of(results.html)
     steps = results.step or []
     progress = Terminal(shown.quiet)
     with interrupt_on_signals() as stop:
@@ -172,12 +163,7 @@ def _print_hints(report: Report) -> None:
 
 
 def _write(report: Report[RepeatEvidence], results: ResultOptions) -> None:
-    """Write the page and the picture that were requested."""
+    """Write the page that was requested."""
     if results.html is not None:
         page = repeat_page.render_page(report, render(report))
         write_atomically(results.html, page.encode("utf-8"), "page")
-    if results.png is not None:
-        # An optional package, which `need_matplotlib` has found.
-        from envlock.reports.heatmap_png import render_png
-
-        write_atomically(results.png, render_png(report), "picture")

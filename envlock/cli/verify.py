@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -17,8 +16,6 @@ from envlock.cli.options import (
     ReportOptions,
     VerboseOption,
     find_source,
-    get_source,
-    refuse_both,
     show,
 )
 from envlock.cli.output import Terminal
@@ -48,26 +45,6 @@ StaticOption = Annotated[
     typer.Option("--static", help="Only what files say: do not look at what TensorFlow loads."),
 ]
 
-LineOption = Annotated[
-    str | None,
-    typer.Option(
-        "--line",
-        metavar="LINE",
-        help="Without a lockfile: does this environment have the line that `envlock show --line` printed?",
-        show_default=False,
-    ),
-]
-
-EXCLUDED = {
-    "lock": "LOCK",
-    "policy": "--policy",
-    "no_overrides": "--no-overrides",
-    "deep": "--deep",
-    "numerics": "--numerics",
-    "static": "--static",
-}
-"""Options that need a lockfile, which `--line` does not use."""
-
 
 @dataclass(frozen=True)
 class RuleOptions:
@@ -93,12 +70,10 @@ FACTS_ONLY = LookOptions()
 @app.command(cls=Command)
 @spread_groups
 def verify(
-    context: typer.Context,
     lock: LockArgument = None,
     rules: RuleOptions = LOCKED_RULES,
     python: PythonOption = None,
     look: LookOptions = FACTS_ONLY,
-    line: LineOption = None,
     verbose: VerboseOption = False,
     shown: ReportOptions = AS_TEXT,
 ) -> None:
@@ -120,8 +95,6 @@ def verify(
       envlock verify -f json | jq .findings  for programs
       envlock verify -f github               annotations in a GitHub workflow
     """
-    if line is not None:
-        _verify_line(line, context, python, shown.format)
     report = envlock.verify(
         find_source(lock),
         rules.policy,
@@ -133,14 +106,3 @@ def verify(
         progress=Terminal(shown.quiet),
     )
     show(report, shown.format, verbose=verbose)
-
-
-def _verify_line(line: str, context: typer.Context, python: Path | None, format: str) -> NoReturn:  # noqa: A002
-    """Compare with a line alone, which has no policy and no lockfile: variables that name those are
-    ignored.
-    """
-    options = {}
-    for name, word in EXCLUDED.items():
-        options[word] = get_source(context, name) == "COMMANDLINE"
-    refuse_both({"--line": True}, options)
-    show(envlock.verify_line(line, python=python), format)

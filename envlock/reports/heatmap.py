@@ -1,15 +1,13 @@
-"""Error matrices as pictures: the scale of their colors, and PNG files with matplotlib."""
+"""Error matrices as pictures: their cells, and the scale of their colors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from operator import itemgetter
 
 from envlock.reports.repeat_text import UNITS
-from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 
 TYPE_CHECKING = False
@@ -20,9 +18,6 @@ LEVELS = 8
 """The number of colors between the smallest and the largest distance that is not zero, on a
 logarithmic scale.
 """
-
-LABELS_SHOWN = 40
-"""The most runs whose labels are shown at the axes of a picture."""
 
 COLORS = ("#fee3b8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f", "#b30000", "#7f0000")
 """From light to dark, the first one easy to tell from the white of a zero."""
@@ -107,15 +102,3 @@ def find_scale(heatmaps: Sequence[Heatmap]) -> Scale:
     if not values:
         return Scale(1.0, 1.0)
     return Scale(min(values), max(values))
-
-
-def need_matplotlib() -> None:
-    """Check that PNG files can be written.
-
-    Raises:
-        UsageError: matplotlib is not installed beside envlock.
-    """
-    # An optional package, of the extra `plots`.
-    if find_spec("matplotlib") is None:
-        hint = "install envlock again with its extra `plots`, or use `--html`"
-        raise UsageError("PNG needs matplotlib, which is not installed with envlock", hint=hint)

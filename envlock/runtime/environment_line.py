@@ -1,4 +1,4 @@
-"""The line that identifies an environment, and the comparison of two such lines. Pure.
+"""The line that identifies an environment. Pure.
 
 docs/reference/formats.md defines it.
 """
@@ -9,11 +9,11 @@ import json
 from hashlib import sha256
 
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import ERROR, Finding, clean, show
+from envlock.runtime.report import clean, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping, Optional
+    from typing import Any, Mapping
 
 VERSION = "1"
 """The version of the definition in docs/reference/formats.md; a change of the bytes gets a new
@@ -21,9 +21,6 @@ number.
 """
 START = f"envlock:{VERSION}:sha256:"
 DIGITS = 64
-RULE = "line"
-"""The rule of a finding that the environment has a different line from the given one."""
-PAGE = "docs/reference/formats.md"
 
 
 def make_line(document: Mapping[str, Any]) -> str:
@@ -63,24 +60,3 @@ def parse_line(text: str) -> str:
             hint=f"give the whole line: `{START}` and {DIGITS} hexadecimal digits",
         )
     return line
-
-
-def compare_line(line: str, document: Mapping[str, Any]) -> Optional[Finding]:
-    """Return the finding that a document has a different line from the given one; None if it has
-    the same.
-    """
-    live = make_line(document)
-    if line == live:
-        return None
-    return Finding(
-        RULE,
-        ERROR,
-        "line",
-        message=f"the line of this environment is {live}, and not {line}",
-        why="At least one fact differs; a digest cannot tell which one, nor whether it can change bits.",
-        fix="Get the lockfile that has this line and compare fact by fact: `envlock diff LOCK live`",
-        source=PAGE,
-        expected=line,
-        actual=live,
-        weight=100,
-    )

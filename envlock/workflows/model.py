@@ -32,6 +32,6 @@ def read_lock(path: str) -> Lockfile | None:
     if "lock" not in stamp:
         raise LockfileError(
             f"model {path} was stamped with a line only: {stamp['line']}",
-            hint="compare the line: `envlock verify --line LINE`, or `envlock show LOCK --line`",
+            hint="compare the line with that of `envlock show LOCK --line`",
         )
     return validate(stamp["lock"], f"in {path}")

@@ -512,10 +512,10 @@ VICTIMS: dict[str, Victim] = {
         ("workflows/repeat.py:repeat",),
         is_whole=_are_whole_results,
     ),
-    "repeat --html --png": Victim(
-        holding(a___runs__jsonl=RUNS, b___runs__jsonl=RUNS, page__html=b"old", matrix__png=b"old"),
-        command("repeat", "--compare", "a", "b", "--html", "page.html", "--png", "matrix.png", "-q"),
-        ("page.html", "matrix.png"),
+    "repeat --html": Victim(
+        holding(a___runs__jsonl=RUNS, b___runs__jsonl=RUNS, page__html=b"old"),
+        command("repeat", "--compare", "a", "b", "--html", "page.html", "-q"),
+        ("page.html",),
         ("cli/repeat.py:_write",),
         _drawing,
     ),

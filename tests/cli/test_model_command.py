@@ -60,7 +60,7 @@ def test_a_line_alone_can_be_shown_and_not_be_compared(envlock: Command, model: 
         assert (done.returncode, done.stdout) == (3, "")
         assert done.stderr == (
             f"error: model model.keras was stamped with a line only: {GOLDEN}\n"
-            "hint: compare the line: `envlock verify --line LINE`, or `envlock show LOCK --line`\n"
+            "hint: compare the line with that of `envlock show LOCK --line`\n"
         )
 
 

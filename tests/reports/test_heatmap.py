@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import math
-import struct
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
-
-import pytest
 
 from envlock.numerics import outcome, results
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome, PlacedQuantity, RepeatEvidence
 from envlock.reports import render
-from envlock.reports.heatmap import COLORS, need_matplotlib
-from envlock.reports.heatmap_png import render_png
 from envlock.reports.repeat_page import render_page
 from envlock.reports.repeat_summary import Summary, summarize_quantities
-from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 from tests.numerics.test_comparison import run
 
@@ -191,24 +184,3 @@ def test_what_a_user_names_is_text() -> None:
 def test_a_page_without_matrices() -> None:
     same = report([], steps=0)
     assert Reader(render_page(same, render(same))).cells == []
-
-
-@pytest.mark.slow
-@pytest.mark.processes  # matplotlib asks `fc-list` once for each user
-def test_the_picture_is_a_png_of_all_matrices_and_always_the_same() -> None:
-    one, two = render_png(report(CELLS)), render_png(report(CELLS, steps=2))
-    assert one[:8] == b"\x89PNG\r\n\x1a\n"
-    assert [struct.unpack(">II", picture[16:24]) for picture in (one, two)] == [(700, 600), (700, 1200)]
-    assert render_png(report(CELLS)) == one
-    assert render_png(report(ZEROS, "01", "$w_1$ and <b>"))[:4] == b"\x89PNG"
-    assert render_png(report([], steps=0))[:4] == b"\x89PNG"
-    assert len(COLORS) == 8
-
-
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    need_matplotlib()
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError) as caught:
-        need_matplotlib()
-    assert caught.value.message == "PNG needs matplotlib, which is not installed with envlock"
-    assert caught.value.hint == "install envlock again with its extra `plots`, or use `--html`"
