@@ -106,11 +106,8 @@ def commands(python: Path) -> dict[str, list[str]]:
         "show": [*tool, "show", lock, "--format", "json"],
         "diff": [*tool, "diff", lock, lock],
         "doctor": [*tool, "doctor", *other],
-        "policy": [*tool, "policy", lock],
         "explain": [*tool, "explain", "packages.*", *other],
-        "merge": [*tool, "merge", lock, lock, lock],
-        "export": [*tool, "export", lock, "--to", "cyclonedx"],
-        "hash": [*tool, "hash", lock, "--offline", *other],
+        "export": [*tool, "export", lock, "--format", "cyclonedx"],
         "lint": [*tool, "lint", "code"],
     }
 

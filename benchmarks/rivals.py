@@ -80,7 +80,6 @@ TASKS = (
     Task("compare it with what was recorded", "envlock verify", (FREEZE, INSPECT)),
     Task("line 1 of a script", "assert_locked()", (TENSORFLOW,)),
     Task("compare every file", "envlock verify --deep", (SUMS,)),
-    Task("prove wheels, offline", "envlock hash --offline", (SUMS,)),
     Task("write a Dockerfile", "envlock build --dry-run", (HPCCM, REPO2DOCKER)),
     Task("train twice and compare", "envlock repeat --runs 2", (TWICE,)),
     Task("find the first operation that differs", "envlock diverge --runs 2", (TWICE,)),
@@ -108,7 +107,6 @@ def commands(environment: Environment, rivals: Path, folder: Path) -> list[Comma
         Command("envlock verify", [tool, "verify"]),
         Command("assert_locked()", [python, "-c", "import envlock; envlock.assert_locked()"]),
         Command("envlock verify --deep", judged(f"{tool} verify --deep")),
-        Command("envlock hash --offline", judged(f"{tool} hash h.lock --offline")),
         Command("envlock build --dry-run", [tool, "build", "built.lock", "--dry-run"]),
         Command(
             "envlock repeat --runs 2",

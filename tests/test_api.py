@@ -101,9 +101,7 @@ FUNCTIONS = {
     "upgrade": ["upgrade"],
     "build": ["build", "context", "dockerfile", "rebuild"],
     "images": ["base_images"],
-    "hash": ["hash_packages"],
-    "export": ["export"],
-    "vendor": ["vendor"],
+    "export": ["export", "vendor"],
 }
 """What does for a program what a command does for a person."""
 

@@ -173,8 +173,14 @@ def scratch(folder: str) -> list[bool]:
     if code == 0:
         requirements = unpacked(Path(folder, "context"), Path(folder, "layers"))
     else:
-        out.append(step(folder, "Without the registry: prove the wheels.", ["envlock", "hash"], 0))
-        out.append(step(folder, "Fill the wheelhouse.", ["envlock", "vendor"], 0))
+        out.append(
+            step(
+                folder,
+                "Without the registry: prove the wheels.",
+                ["envlock", "capture", "--hashes"],
+                0,
+            )
+        )
         export = [
             "envlock",
             "export",

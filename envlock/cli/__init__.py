@@ -67,9 +67,7 @@ HEADINGS = {
     "Ship": {
         "build": "Build a container that is the locked environment, and verify it inside.",
         "images": "List base images, ranked for a lockfile.",
-        "hash": "Find the wheel of every installed package and record its SHA-256.",
         "export": "Export a lockfile in a format of other tools.",
-        "vendor": "Download the wheels that a lockfile names.",
     },
 }
 """The commands of the help by heading, each with its first line. The module of a command has its

@@ -86,7 +86,7 @@ InterpreterOption = Annotated[
     typer.Option(
         "--python",
         envvar="ENVLOCK_PYTHON",
-        help="Interpreter of the locked environment, to prove wheels. [default: as `envlock hash` finds it]",
+        help="Interpreter of the locked environment, to prove wheels. [default: as `envlock capture --hashes` finds it]",
         show_default=False,
     ),
 ]
@@ -204,7 +204,7 @@ def build(
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
 
-    First, it finds what the lockfile does not have yet (wheels, as `envlock hash` does, and the
+    First, it finds what the lockfile does not have yet (wheels, as `envlock capture --hashes` does, and the
     digest of the base), and writes it into the lockfile at the end. Wheels are installed by hash
     without a network; a second build gives the same layers.
 

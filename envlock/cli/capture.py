@@ -11,13 +11,20 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import STDIN, PythonOption, QuietOption, load_config, refuse_both
+from envlock.cli.options import (
+    STDIN,
+    IndexOption,
+    PythonOption,
+    QuietOption,
+    load_config,
+    refuse_both,
+)
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice, spread_groups
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.lock.lock_warnings import describe_replaced, list_warnings
 from envlock.numerics.canary.canary_summary import describe_canary
-from envlock.packages.proofs import find_lost_proofs
+from envlock.packages.proofs import describe_proofs, find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
@@ -31,6 +38,7 @@ from envlock.workflows.settings import Config, choose_policy, choose_target, des
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
+    from envlock.workflows.hash import HashRequest
 
 app = make_app()
 
@@ -56,6 +64,17 @@ NewPolicyOption = Annotated[
     ),
 ]
 CanaryOption = Annotated[bool, typer.Option("--canary", help="Also compute the canary.")]
+HashesOption = Annotated[
+    bool,
+    typer.Option("--hashes", help="Also find the wheel of every package, with its SHA-256."),
+]
+BuildOption = Annotated[
+    bool,
+    typer.Option(
+        "--build",
+        help="With --hashes: build the packages that no index has from their sources; runs their code.",
+    ),
+]
 CheckOption = Annotated[
     bool,
     typer.Option(
@@ -136,6 +155,9 @@ class ContentOptions:
     """What the lockfile is to hold beside the facts."""
 
     canary: CanaryOption = False
+    hashes: HashesOption = False
+    build: BuildOption = False
+    index_url: IndexOption = None
     only: OnlyOption = None
     entry: ForOption = None
     static: StaticOption = False
@@ -166,6 +188,7 @@ def capture(
       envlock capture                            write or renew the project's envlock.lock
       envlock capture --python .venv/bin/python  an environment without envlock
       envlock capture --canary --for train.py:step   also of those that `step` runs
+      envlock capture --hashes                   with the wheel of each package, for `envlock export` and `sync`
       envlock capture --add-machine              accept this machine, too
       envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
       envlock capture --check                    in a hook: is the lockfile that of this environment?
@@ -174,7 +197,9 @@ def capture(
         alone = wanted == FACTS_ONLY and policy is None and not check
         _add_machine(output, place.python, alone=alone, quiet=quiet)
         return
-    more = {"--only": wanted.only, "--static": wanted.static}
+    more = {"--only": wanted.only, "--hashes": wanted.hashes, "--static": wanted.static}
+    if wanted.build and not wanted.hashes:
+        raise UsageError("`--build` needs `--hashes`", hint="add `--hashes`")
     if check:
         refuse_both({"--check": check}, {**more, "--image": place.image})
         progress = Terminal(quiet)
@@ -202,6 +227,9 @@ def capture(
             progress=Terminal(quiet),
         )
     _write(path, lock, earlier, canary=wanted.canary, quiet=quiet)
+    if wanted.hashes:
+        for line in describe_proofs(lock):
+            talk(f"  {line}", quiet=quiet)
 
 
 def _choose_contents(
@@ -212,6 +240,7 @@ def _choose_contents(
         wanted.entry, project.entry, Path.cwd(), canary=wanted.canary
     )
     return Contents(
+        hashes=_choose_hashes(wanted),
         canary=wanted.canary,
         only=wanted.only,
         project=about,
@@ -220,6 +249,16 @@ def _choose_contents(
         data=project.data,
         static=wanted.static,
     )
+
+
+def _choose_hashes(wanted: ContentOptions) -> HashRequest | None:
+    """Return how the wheels of packages are found; None if they are not asked for."""
+    if not wanted.hashes:
+        return None
+    # Start-up time: this loads HTTP, which most captures do not need.
+    from envlock.workflows.hash import HashRequest
+
+    return HashRequest(wanted.index_url or (), build=wanted.build)
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,24 +11,28 @@ import typer
 import envlock
 from envlock.cli.options import (
     STDIN,
+    IndexOption,
     LockArgument,
     QuietOption,
     find_source,
     refuse_left_out,
 )
-from envlock.cli.output import emit, talk
+from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.forms import FORMS
 from envlock.lock.writer import write_atomically
 from envlock.packages.export_formats import FORMATS
+from envlock.runtime.errors import OutsideError
+from envlock.runtime.report import count
+from envlock.workflows.export import check_destination
 
 app = make_app()
+PYLOCK = "pylock"
+HOW = {"fetched": "fetched", "cached": "from the cache", "there": "already there"}
 
 FormatOption = Annotated[
     str,
-    make_choice(
-        (*FORMATS, *FORMS), "format", "--format", "-f", help="Format to write.", show_default=False
-    ),
+    make_choice((*FORMATS, *FORMS), "format", "--format", "-f", help="Format to write."),
 ]
 OutputOption = Annotated[
     Path | None,
@@ -38,7 +43,7 @@ OutputOption = Annotated[
 WheelhouseOption = Annotated[
     Path | None,
     typer.Option(
-        help="Folder filled by `envlock vendor`; refer to its wheels instead of URLs.",
+        help="Download the wheels into this folder, and refer to them instead of URLs.",
         show_default=False,
     ),
 ]
@@ -51,17 +56,17 @@ NoHashesOption = Annotated[
 @app.command(cls=Command)
 def export(
     lock: LockArgument = None,
-    *,
-    format: FormatOption,  # noqa: A002 (the option's name)
+    format: FormatOption = PYLOCK,  # noqa: A002 (the option's name)
     output: OutputOption = None,
     wheelhouse: WheelhouseOption = None,
+    index_url: IndexOption = None,
     no_hashes: NoHashesOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Export a lockfile in a format of other tools.
 
     `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a
-    proven wheel (`envlock hash`) are written, and to `pylock` also those from a Git
+    proven wheel (`envlock capture --hashes`) are written, and to `pylock` also those from a Git
     repository (`https` or `ssh`), by commit; the others are listed with the reason, in the file and on stderr, and the
     exit code is 1. Packages that no policy compares (`envlock ignore`) do not count.
 
@@ -69,12 +74,15 @@ def export(
     `kubernetes` start the pushed image by its digest, with the locked GPUs and CPUs. The same
     lockfile gives the same bytes.
 
+    With `--wheelhouse`, every wheel is downloaded and checked against its SHA-256 first. After an interruption, run
+    it again: finished files are kept, and partial downloads are resumed. Exit 5: one could not be downloaded.
+
     \b
     Examples:
-      envlock export --format pylock -o pylock.toml              then: uv pip install -r pylock.toml
+      envlock export -o pylock.toml                              then: uv pip install -r pylock.toml
       envlock export --format requirements -o requirements.txt   then: pip install --no-deps --require-hashes -r ...
-      envlock export --format requirements --no-hashes           every version, also without `envlock hash`
-      envlock export --format pylock --wheelhouse wheelhouse     for machines without a network
+      envlock export --format requirements --no-hashes           every version, also without `envlock capture --hashes`
+      envlock export -o pylock.toml --wheelhouse wheelhouse      for machines without a network
       envlock export --format cyclonedx -o sbom.cdx.json         every package with purl and hash, and the base image
       envlock export --format kubernetes -o job.yaml             a job for the image of `envlock build --push`
       envlock export --format kubernetes-fleet -o jobs.yaml      the same of many pods, which start together
@@ -82,11 +90,40 @@ def export(
       envlock export --format slsa -o provenance.json            in-toto provenance of the image
     """
     path = None if str(output) == STDIN else output
+    source = find_source(lock)
+    if wheelhouse is not None and format in FORMATS and not no_hashes:
+        check_destination(format, path, wheelhouse)
+        _fill(wheelhouse, source, index_url or (), quiet=quiet)
     written = envlock.export(
-        find_source(lock), to=format, output=path, wheelhouse=wheelhouse, hashes=not no_hashes
+        source, to=format, output=path, wheelhouse=wheelhouse, hashes=not no_hashes
     )
     _write(written.text.encode("utf-8"), path, quiet=quiet)
     refuse_left_out(written.left_out, "exported")
+
+
+def _fill(folder: Path, source: str | bytes, indexes: Sequence[str], *, quiet: bool) -> None:
+    """Download the wheels of a lockfile into a folder.
+
+    Raises:
+        OutsideError: one could not be downloaded.
+    """
+    found = envlock.vendor(source, folder, indexes=indexes, progress=Terminal(quiet))
+    amount = count(found.how.total(), "wheel")
+    ways = [f"{found.how[word]} {words}" for word, words in HOW.items() if found.how[word]]
+    if ways:
+        amount += f" ({', '.join(ways)})"
+    talk(f"{folder}: {amount}", quiet=quiet)
+    if found.others:
+        others = count(len(found.others), "wheel")
+        talk(f"{folder} also holds {others} of other locks", quiet=quiet)
+    if found.missing:
+        for package in found.missing:
+            talk(f"  {package}")
+        wheels = count(len(found.missing) + found.how.total(), "wheel")
+        raise OutsideError(
+            f"{len(found.missing)} of {wheels} could not be downloaded (listed above)",
+            hint="run it again: finished files are kept, and partial downloads are resumed",
+        )
 
 
 def _write(data: bytes, path: Path | None, *, quiet: bool) -> None:

@@ -52,7 +52,6 @@ METAVARS = {
             "wheelhouse",
             "save",
             "html",
-            "add_wheel",
             "path",
         ),
         "PATH",

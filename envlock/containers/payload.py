@@ -251,7 +251,7 @@ def _add_package(
 ) -> None:
     kind, command = "Debian package", "envlock build"
     if isinstance(content, Wheel):
-        kind, command = "wheel", "envlock vendor"
+        kind, command = "wheel", "envlock export --wheelhouse wheelhouse"
     path = wheelhouse / content.file
     try:
         source = path.open("rb")

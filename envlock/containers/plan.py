@@ -457,7 +457,7 @@ def _select_unnamed(lock: Lockfile, route: Route, wheelhouse: Collection[str] | 
     elif wheelhouse is not None and list_unhashed(lock):
         raise UsageError(
             "the lockfile does not name the wheels of its packages",
-            hint="run `envlock hash`, and then `envlock vendor`",
+            hint="run `envlock capture --hashes`, and then `envlock export --wheelhouse wheelhouse`",
         )
     return selection
 
@@ -513,12 +513,14 @@ def _make_missing_error(missing: list[str], reasons: Mapping[str, str]) -> Usage
     if len(missing) > 1:
         names += f" and {len(missing) - 1} more"
     reason = reasons[missing[0]]
-    hint = "run `envlock vendor`, or name another folder with `--wheelhouse`"
+    hint = (
+        "run `envlock export --wheelhouse wheelhouse`, or name another folder with `--wheelhouse`"
+    )
     if "the installed files are not those of" in reason:
         hint = "`envlock doctor` names packages that overwrite each other's files; else install it again"
     elif reason != NOT_AT_HAND:
         hint = (
-            "run `envlock hash --build` to build its wheel from its sources, "
+            "run `envlock capture --hashes --build` to build its wheel from its sources, "
             "or install it from an index's wheel"
         )
     return UsageError(f"{names} cannot be installed: {reason}", hint=hint)

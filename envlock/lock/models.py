@@ -106,7 +106,7 @@ class PackageIdentity(Strict):
 
 
 class Identity(Strict):
-    """Every distribution of `facts.packages`, as `envlock hash` found it."""
+    """Every distribution of `facts.packages`, as `envlock capture --hashes` found it."""
 
     packages: dict[PackageName, PackageIdentity]
 

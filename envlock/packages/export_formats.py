@@ -38,10 +38,9 @@ if TYPE_CHECKING:
 PYLOCK_NAME = re.compile(r"pylock\.([^.]+\.)?toml")
 """The name that such a file must have."""
 
-NOT_VENDORED = "its wheel is not in the wheelhouse (`envlock vendor` fetches it)"
+NOT_VENDORED = "its wheel is not in the wheelhouse (`envlock export --wheelhouse` fetches it)"
 ON_A_DISK = (
-    "its wheel is known from a disk, not from a URL "
-    "(`envlock vendor` and `--wheelhouse` may have it)"
+    "its wheel is known from a disk, not from a URL (`envlock export --wheelhouse` may have it)"
 )
 ON_ONE_MACHINE = "it was installed from a folder or a file (`envlock sync` looks for it)"
 UNHASHED = "pip takes no checkout with --require-hashes (`--format pylock` has it)"
@@ -124,7 +123,8 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
         body = form.render(entries, lock.facts, house)
     except ValueError as error:
         raise LockfileError(
-            f"lockfile {shown} cannot be exported: {error}", hint="run `envlock hash` again"
+            f"lockfile {shown} cannot be exported: {error}",
+            hint="run `envlock capture --hashes` again",
         ) from None
     head = _render_install_command(to, entries, house)
     number = len(entries) + len(left_out) + len(not_held)

@@ -46,7 +46,7 @@ def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]
     if lock.identity is None:
         raise UsageError(
             f"lockfile {shown} does not name the wheels of its packages",
-            hint="run `envlock hash` where they are installed; `envlock sync` and "
+            hint="run `envlock capture --hashes` where they are installed; `envlock sync` and "
             "`envlock export --format requirements --no-hashes` need no hashes",
         )
     facts = lock.facts.packages or {}
@@ -66,7 +66,7 @@ def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]
         if fact is None or identity is None or fact.version != identity.version:
             raise UsageError(
                 f"lockfile {shown}: the recorded wheel of {name} is for another version",
-                hint="run `envlock hash` again",
+                hint="run `envlock capture --hashes` again",
             )
         package = _describe_package(name, fact, identity)
         if isinstance(package, Proven):

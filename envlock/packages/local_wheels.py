@@ -1,6 +1,6 @@
 """The wheel of a package that no index has: one on this machine, or one built from sources.
 
-Both are put into the cache under their SHA-256, where `vendor` finds them.
+Both are put into the cache under their SHA-256, where a wheelhouse is filled from.
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ DISTRIBUTIONS_OWN = "it is the distribution's own build"
 """Begins the reason of a pip that Debian, say, puts into each virtual environment."""
 SHOWN = 3
 """Packages that one hint names: of an index on a disk, all are such."""
-OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
+OTHER_FILES = (
+    "its RECORD is not the one that was proven (`envlock capture --hashes` looks for its wheel)"
+)
 
 
 OTHER_SOURCE = "its source has changed (`envlock build` builds its wheel again)"
@@ -81,7 +83,7 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
     if own is not None and own not in packages:
         yield (
             f"hint: the project's own package, {own}, is left out: if it is installed and belongs "
-            "into an image, use `envlock hash --build`"
+            "into an image, use `envlock capture --hashes --build`"
         )
     unaddressed = [name for name, package in packages.items() if _lacks_address(package)]
     if unaddressed:
@@ -94,7 +96,7 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
         )
     if any(package.wheel is None and _has_sources(package) for package in packages.values()):
         sources = "checkouts, folders and source archives"
-        yield f"hint: `envlock hash --build` builds the wheels of {sources}"
+        yield f"hint: `envlock capture --hashes --build` builds the wheels of {sources}"
 
 
 def _describe_wrong_records(packages: Mapping[str, PackageIdentity]) -> Iterator[str]:

@@ -92,7 +92,7 @@ def fetch_wheels(
         ) from None
     except OSError as error:
         raise UsageError(
-            f"cannot fill folder {folder}: {error.strerror}", hint="name another one with `-o`"
+            f"cannot fill folder {folder}: {error.strerror}", hint="name another one"
         ) from None
 
 

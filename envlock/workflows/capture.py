@@ -111,11 +111,11 @@ def capture(
     new = lock.capture(policy, overrides, environment.snapshot, section)
     if contents.only:
         new = _accept_only(old, new, contents.only)
-    if contents.hashes or (old is not None and old.identity is not None):
+    if contents.hashes is not None or (old is not None and old.identity is not None):
         # Start-up time: this loads HTTP, which a capture without hashes does not need.
         from envlock.workflows.hash import renew_proofs
 
-        new = renew_proofs(new, old, environment, progress, hashes=contents.hashes)
+        new = renew_proofs(new, old, environment, progress, contents.hashes)
     if contents.canary:
         # Start-up time: this loads the computing half, which a capture without a canary does not
         # need.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.guest.target import Target
+    from envlock.workflows.hash import HashRequest
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Contents:
     """What a lockfile is to hold beside the facts.
 
     Attributes:
-        hashes: also the exact wheel of every package.
+        hashes: also the exact wheel of every package, found as this says.
         canary: also the canary, computed in TensorFlow.
         only: path patterns of the facts that are renewed; the others stay as they are in the
             lockfile that is renewed.
@@ -31,7 +32,7 @@ class Contents:
         static: only what files say: no process imports TensorFlow to see what it loads.
     """
 
-    hashes: bool = False
+    hashes: HashRequest | None = None
     canary: bool = False
     only: Sequence[str] | None = None
     project: Mapping[str, object] | None = None

@@ -52,14 +52,27 @@ def export(
                 hint="leave out `--no-hashes`",
             )
         return packages.export_versions(load_lock(lock))
+    check_destination(to, output, wheelhouse)
+    if to in FORMS:
+        # It is of the whole lockfile, and leaves out no package.
+        text: str = import_module(FORMS[to]).render(load_lock(lock))
+        return Written(text, [], [])
+    house = _open_wheelhouse(wheelhouse, output, to) if wheelhouse is not None else None
+    return packages.export(load_lock(lock), get_name(lock), to, house)
+
+
+def check_destination(to: str, output: Path | None, wheelhouse: Path | None) -> None:
+    """Check that a format can be written to a path, with wheels from a folder.
+
+    Raises:
+        UsageError: there is no such format, or a path cannot be written in it.
+    """
     if to in FORMS:
         if wheelhouse is not None:
             raise UsageError(
                 f"`--format {to}` reads no wheelhouse", hint="leave out `--wheelhouse`"
             )
-        # It is of the whole lockfile, and leaves out no package.
-        text: str = import_module(FORMS[to]).render(load_lock(lock))
-        return Written(text, [], [])
+        return
     if to not in FORMATS:
         raise UsageError(
             f"unknown format `{to}`", hint=f"choose from: {', '.join((*FORMATS, *FORMS))}"
@@ -69,16 +82,16 @@ def export(
             f"installers do not accept the name {output.name} for this format",
             hint="name it pylock.toml or pylock.NAME.toml",
         )
-    house = _open_wheelhouse(wheelhouse, output, to) if wheelhouse is not None else None
-    return packages.export(load_lock(lock), get_name(lock), to, house)
+    if wheelhouse is not None:
+        _describe_path(wheelhouse, output, to)
 
 
-def _open_wheelhouse(folder: Path, output: Path | None, to: str) -> Wheelhouse:
-    """Return the contents of a folder of wheels, with its path relative to the file that is
-    written.
+def _describe_path(folder: Path, output: Path | None, to: str) -> str:
+    """Return the path of a folder of wheels relative to the file that is written.
+
+    Raises:
+        UsageError: it cannot be written in this format.
     """
-    if not folder.is_dir():
-        raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
     start = output.parent if output is not None else Path()
     path = os.path.relpath(folder, start)
     can_be_written = path.isprintable()
@@ -89,4 +102,15 @@ def _open_wheelhouse(folder: Path, output: Path | None, to: str) -> Wheelhouse:
             f"the path {path!r} cannot be written in this format",
             hint="use a folder with a plain name",
         )
-    return Wheelhouse(path, measure_wheels(folder))
+    return path
+
+
+def _open_wheelhouse(folder: Path, output: Path | None, to: str) -> Wheelhouse:
+    """Return the contents of a folder of wheels, with its path relative to the file that is
+    written.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            f"folder not found: {folder}", hint="`envlock export --wheelhouse` fills one"
+        )
+    return Wheelhouse(_describe_path(folder, output, to), measure_wheels(folder))

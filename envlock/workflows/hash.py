@@ -156,10 +156,9 @@ def renew_proofs(
     earlier: Lockfile | None,
     environment: LiveEnvironment,
     progress: Progress,
-    *,
-    hashes: bool,
+    request: HashRequest | None,
 ) -> Lockfile:
-    """Return a lockfile with the proofs of an earlier one that still hold; `hashes` proves the
+    """Return a lockfile with the proofs of an earlier one that still hold; a request proves the
     packages again.
     """
     if earlier is not None and earlier.identity is not None:
@@ -167,6 +166,6 @@ def renew_proofs(
         installed = describe_all_installed(new, environment.installation, own)
         identity = packages.keep_valid_proofs(earlier.identity, installed)
         new = packages.add_identity(new, identity)
-    if hashes:
-        new = prove(new, environment, HashRequest(), progress)
+    if request is not None:
+        new = prove(new, environment, request, progress)
     return new

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from envlock.containers.engines.engine import Engine
 
 WHEELHOUSE = Path("wheelhouse")
-"""The folder that `envlock vendor` fills by default; a build uses it if it exists."""
+"""The folder for wheels that the pages name; a build uses it if it exists."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,9 @@ def prepare_build(
     missing = sorted(set(names) & set(identity.list_unhashed(lock)))
     if missing:
         if sources.offline:
-            raise _make_offline_error([f"{_describe_wheels(missing)}: run `envlock hash`"])
+            raise _make_offline_error(
+                [f"{_describe_wheels(missing)}: run `envlock capture --hashes`"]
+            )
         lock = _prove(lock, missing, sources, progress)
         if chosen.base.route not in COMPLETE:
             names = _list_packages(lock)
@@ -251,7 +253,7 @@ def check_plan(lock: Lockfile, made: BuildPlan, folder: Path | None = None) -> N
         raise ImageMismatch(
             f"the locked Python cannot use {count(len(foreign), 'locked wheel')}:",
             lines=[f"  {wheel}" for wheel in foreign],
-            hint="capture the environment again, and prove its wheels with `envlock hash`",
+            hint="capture the environment again, and prove its wheels with `envlock capture --hashes`",
         )
     differences = find_differences(lock, made, folder)
     if differences:
@@ -278,7 +280,7 @@ BEFORE = {
     "environ.": "the lockfile does not show its value: unset the variable, and capture again",
     "keras.config": "an image has no keras.json: remove it, set this in the program, and capture again",
     "python.startup": "no locked wheel brings it: remove it, or install it from a wheel, and capture again",
-    "packages.": "run `envlock hash --build`, which builds wheels from sources",
+    "packages.": "run `envlock capture --hashes --build`, which builds wheels from sources",
     "": "name an image with this Python with `--base IMAGE`",
 }
 """What helps where a fact cannot be as locked in an image, by the beginning of its path."""
@@ -387,7 +389,7 @@ def _prove(
             error.message,
             error.report,
             hint="wheels are proven in the locked environment: activate it, name its interpreter "
-            "with `--python`, or run `envlock hash` where it is",
+            "with `--python`, or run `envlock capture --hashes` where it is",
         ) from None
     for line in describe_proofs(new):
         progress.say(line)
@@ -522,7 +524,7 @@ def _find_missing(
     if base.route not in COMPLETE:
         unknown = identity.list_unhashed(lock)
         if unknown:
-            yield f"{_describe_wheels(unknown)}: run `envlock hash`"
+            yield f"{_describe_wheels(unknown)}: run `envlock capture --hashes`"
         yield from _find_missing_wheels(lock, base, folder)
     files = []
     if base.python_archive is not None:
@@ -543,7 +545,7 @@ def _find_missing_wheels(lock: Lockfile, base: Base, folder: Path) -> Iterator[s
         if not (folder / wheel.file).is_file() and not in_cache.is_file():
             missing.append(wheel.file)
     if missing:
-        yield f"{_join_names(missing)} in {folder}: run `envlock vendor -o {folder}`"
+        yield f"{_join_names(missing)} in {folder}: run `envlock export --wheelhouse {folder}`"
 
 
 def _find_missing_images(base: Base, engine: Engine) -> Iterator[str]:

@@ -47,7 +47,7 @@ NEW = (".venv", ".venv-locked")
 UNFINISHED = ".envlock-unfinished"
 """A file in an environment that is being made: a later call may remove what a killed one has left."""
 WHEELHOUSE = "wheelhouse"
-"""The folder beside the lockfile that `envlock vendor` fills."""
+"""The folder beside the lockfile that `envlock export --wheelhouse` fills."""
 DEEP = 3
 """Folders below the project in which the project of a locked package is looked for."""
 SHOWN = 12

@@ -19,7 +19,7 @@ def test_a_command_keeps_what_another_has_written_meanwhile() -> None:
 
 
 def test_the_commands_that_change_a_lockfile_are_among_them() -> None:
-    wanted = {"capture", "capture --only", "capture --add-machine", "hash", "ignore", "capture --canary"}
+    wanted = {"capture", "capture --only", "capture --add-machine", "ignore", "capture --canary"}
     assert WRITERS.keys() >= wanted | {"build --output", "build --pin", "build"}
 
 

@@ -384,9 +384,6 @@ VICTIMS: dict[str, Victim] = {
         ("cli/capture.py:_add_machine",),
         _after(_elsewhere, CAPTURE),
     ),
-    "hash": Victim(
-        _known, command("hash", "--offline", "-q"), ("envlock.lock",), ("cli/hash.py:hash",), _after(_same, CAPTURE)
-    ),
     "capture --canary": Victim(
         _known,
         command("capture", "--canary", "-q", "--without-tensorflow"),
@@ -438,9 +435,9 @@ VICTIMS: dict[str, Victim] = {
         ("pylock.toml",),
         ("cli/export.py:_write",),
     ),
-    "vendor": Victim(
+    "export --wheelhouse": Victim(
         _wheels,
-        command("vendor", "-q"),
+        command("export", "--wheelhouse", "wheelhouse", "-q"),
         tuple(f"wheelhouse/{name}" for name in NAMES),
         around=_served,
         keeps=("wheelhouse",),

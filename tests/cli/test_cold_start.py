@@ -46,9 +46,7 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "upgrade": ("x.lock a.py --with keras", 2, {"packaging"}),
     "invariance": ("absent.keras", 2, set()),
     "canary": ("absent.lock", 3, set()),
-    "hash": ("--offline --python {python} new.lock", 0, INTERNET | {"packaging"}),
     "export": ("proven.lock --format pylock", 0, INTERNET | {"packaging", "tomli_w"}),
-    "vendor": ("proven.lock", 0, INTERNET | {"packaging"}),
     "images": ("built.lock", 0, {"packaging"}),
     "build": ("built.lock --dry-run", 0, INTERNET | {"docker", "jinja2", "packaging", "tomli_w"}),
 }

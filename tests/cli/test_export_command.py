@@ -69,8 +69,6 @@ def test_what_no_policy_compares_is_listed_in_the_file_alone(envlock: Command, t
     done = envlock("export", "--format", "requirements")
     assert (done.returncode, done.stderr) == (0, "")
     assert "# Left out because no policy compares them, 1 of 1:\n#   pip 24.0: it is" in done.stdout
-    done = envlock("vendor", environ={"XDG_CACHE_HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
-    assert (done.returncode, done.stderr) == (0, "wheelhouse: 0 wheels\n")
 
 
 @pytest.mark.parametrize("output", ["locks/pylock.toml", None])
@@ -106,11 +104,6 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
             "hint: name it pylock.toml or pylock.NAME.toml\n",
         ),
         (
-            ["--format", "pylock", "--wheelhouse", "none"],
-            2,
-            "error: folder not found: none\nhint: run `envlock vendor` to fill one\n",
-        ),
-        (
             ["--format", "requirements", "--wheelhouse", "my wheels"],
             2,
             "error: the path 'my wheels' cannot be written in this format\nhint: use a folder with a plain name\n",
@@ -138,15 +131,16 @@ def test_wrong_use_is_one_sentence_and_a_hint(
     assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
 
 
-@pytest.mark.parametrize("command", [["export", "--format", "pylock"], ["vendor"]])
-def test_a_lock_that_proves_nothing_is_refused(command: list[str], envlock: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--wheelhouse", "wheelhouse"]])
+def test_a_lock_that_proves_nothing_is_refused(options: list[str], envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "envlock.lock").write_bytes(encode(document(unavailable={})))
-    done = envlock(*command, environ={"XDG_CACHE_HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
+    done = envlock("export", *options, environ={"XDG_CACHE_HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "error: lockfile envlock.lock does not name the wheels of its packages\nhint: run `envlock hash` where they are "
-        "installed; `envlock sync` and `envlock export --format requirements --no-hashes` need no hashes\n",
+        "error: lockfile envlock.lock does not name the wheels of its packages\n"
+        "hint: run `envlock capture --hashes` where they are installed; "
+        "`envlock sync` and `envlock export --format requirements --no-hashes` need no hashes\n",
     )
 
 
@@ -158,7 +152,7 @@ def test_a_lock_with_identities_of_other_packages_is_refused(lock: Path, envlock
         2,
         "",
         "error: lockfile envlock.lock: the recorded wheel of aa is for another version\n"
-        "hint: run `envlock hash` again\n",
+        "hint: run `envlock capture --hashes` again\n",
     )
 
 

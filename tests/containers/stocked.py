@@ -60,7 +60,7 @@ def demo_wheel(folder: Path, name: str, version: str) -> Path:
 
 
 def identity(wheelhouse: Path) -> dict[str, Any]:
-    """Return what `envlock hash` would say of everything in a wheelhouse."""
+    """Return what `envlock capture --hashes` would say of everything in a wheelhouse."""
     packages = {}
     for wheel in sorted(wheelhouse.glob("*.whl")):
         name, version = wheel.name.split("-")[:2]

@@ -84,7 +84,9 @@ def environ(held: dict[str, Any], **options: Any) -> dict[str, str]:
 
 
 HELD = without(lock(), "mine")
-HASH_IT = "run `envlock hash --build` to build its wheel from its sources, or install it from an index's wheel"
+HASH_IT = (
+    "run `envlock capture --hashes --build` to build its wheel from its sources, or install it from an index's wheel"
+)
 
 
 def test_the_lock_wins_over_the_recipe_and_that_is_said() -> None:
@@ -246,7 +248,9 @@ def test_a_wheel_that_is_not_at_hand_is_asked_for() -> None:
     with pytest.raises(UsageError) as raised:
         plan(model(HELD), BASES["wheels"], ["keras-3.5.0-py3-none-any.whl"])
     assert raised.value.message == "numpy and 4 more cannot be installed: its wheel is not in the wheelhouse"
-    assert raised.value.hint == "run `envlock vendor`, or name another folder with `--wheelhouse`"
+    assert (
+        raised.value.hint == "run `envlock export --wheelhouse wheelhouse`, or name another folder with `--wheelhouse`"
+    )
 
 
 def test_over_nvidias_own_build_only_the_projects_wheels_must_be_at_hand() -> None:
@@ -333,7 +337,7 @@ def test_a_lock_without_identity() -> None:
     with pytest.raises(UsageError) as raised:
         plan(held, BASES["wheels"], [])
     assert raised.value.message == "the lockfile does not name the wheels of its packages"
-    assert raised.value.hint == "run `envlock hash`, and then `envlock vendor`"
+    assert raised.value.hint == "run `envlock capture --hashes`, and then `envlock export --wheelhouse wheelhouse`"
     shown = plan(held, BASES["wheels"], None, unknown=Unknown(("keras",)))
     assert (shown.wheels, shown.skipped, shown.unknown.wheels) == ((), (), ("keras",))
     assert plan(model(put(lock(identity=...), "facts.packages", {})), BASES["wheels"], []).wheels == ()

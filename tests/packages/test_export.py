@@ -85,7 +85,7 @@ def test_of_an_empty_environment_nothing_is_exported(to: str) -> None:
 
 def test_what_is_left_out_is_told_with_its_reason() -> None:
     lock = _lock()
-    from_disk = "its wheel is known from a disk, not from a URL (`envlock vendor` and `--wheelhouse` may have it)"
+    from_disk = "its wheel is known from a disk, not from a URL (`envlock export --wheelhouse` may have it)"
     never = [
         "editable 0.1: it is an editable install",
         "nvidia-own (version unknown): no index has it, only the hashes of its files are known",
@@ -144,8 +144,8 @@ def test_a_wheel_that_is_not_in_the_wheelhouse_is_left_out(to: str) -> None:
     written = export(lock, "x", to, Wheelhouse("wheels", sizes))
     out = [str(each) for each in written.left_out]
     assert [each for each in out if each.startswith(("numpy", "torch"))] == [
-        "numpy 1.26.4: its wheel is not in the wheelhouse (`envlock vendor` fetches it)",
-        "torch 2.4.0+cpu: its wheel is not in the wheelhouse (`envlock vendor` fetches it)",
+        "numpy 1.26.4: its wheel is not in the wheelhouse (`envlock export --wheelhouse` fetches it)",
+        "torch 2.4.0+cpu: its wheel is not in the wheelhouse (`envlock export --wheelhouse` fetches it)",
     ]
     assert ("numpy" in _read(to, written.text), "absl-py" in _read(to, written.text)) == (False, True)
 

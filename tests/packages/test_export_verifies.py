@@ -78,11 +78,9 @@ def _uv(python: str, *args: str) -> list[str]:
 
 def _lock(envlock: Command, python: str, environ: dict[str, str]) -> list[str]:
     """Lock and hash; return what was said of packages without a proven wheel."""
-    done = envlock("capture", "--python", python, environ=environ)
+    done = envlock("capture", "--hashes", "--python", python, environ=environ)
     assert done.returncode == 0, done.stderr
-    done = envlock("hash", "--python", python, environ=environ)
-    assert done.returncode == 0, done.stderr
-    return [line.split(":")[0].split()[0] for line in done.stderr.splitlines() if line.startswith("  ")]
+    return [line.split(":")[0].split()[0] for line in done.stderr.splitlines() if line.startswith("    ")]
 
 
 @exhaustive
@@ -128,12 +126,10 @@ def test_a_wheel_of_a_folder(
     _run(_pip(python, "thing", "found"), tmp_path, environ)
     assert _lock(envlock, python, environ) == []
     before = envlock("export", "--format", "pylock", environ=environ)
-    reason = "its wheel is known from a disk, not from a URL (`envlock vendor` and `--wheelhouse` may have it)"
+    reason = "its wheel is known from a disk, not from a URL (`envlock export --wheelhouse` may have it)"
     assert before.stderr == f"error: 1 package not exported:\n  found 1.0: {reason}\n"
-    vendored = envlock("vendor", "--quiet", environ=environ)
-    assert (vendored.returncode, vendored.stderr) == (0, "")
-    written = envlock("export", "-f", to, "-o", file, "--wheelhouse", "wheelhouse", environ=environ)
-    assert (written.returncode, written.stderr) == (0, f"wrote {file}\n")
+    written = envlock("export", "-f", to, "-o", file, "--wheelhouse", "wheelhouse", "-q", environ=environ)
+    assert (written.returncode, written.stderr) == (0, "")
     again = _empty(tmp_path / "again")
     _run(installer(again, *options), tmp_path, environ)
     verified = envlock("verify", "--python", again, environ=environ)
@@ -168,18 +164,15 @@ def test_what_was_built_here(
     for file in tmp_path.glob("*/left-behind"):  # installers build in the folder itself
         file.unlink()
     envlock.folder = own
-    assert envlock("capture", "--python", python, environ=environ).returncode == 0
-    hashed = envlock("hash", "--build", "--python", python, environ=environ)
+    hashed = envlock("capture", "--hashes", "--build", "--python", python, environ=environ)
     assert hashed.returncode == 0, hashed.stderr
     said = hashed.stderr.splitlines()
-    assert "6 of 6 packages have a proven wheel (2 built from their sources)" in said
+    assert "  6 of 6 packages have a proven wheel (2 built from their sources)" in said
     first = (own / "envlock.lock").read_bytes()
     assert not [*tmp_path.glob("*/left-behind")]
-    assert envlock("hash", "--quiet", "--build", "--python", python, environ=environ).returncode == 0
+    assert envlock("capture", "--hashes", "--quiet", "--build", "--python", python, environ=environ).returncode == 0
     assert (own / "envlock.lock").read_bytes() == first, "a wheel that was built again is another one"
 
-    vendored = envlock("vendor", environ=environ)
-    assert (vendored.returncode, vendored.stderr) == (0, "wheelhouse: 6 wheels (6 from the cache)\n")
     for number, (name, (to, install, options)) in enumerate(INSTALLED.items()):
         assert envlock("export", "-f", to, "-o", name, *HOUSE, environ=environ).returncode == 0
         again = _empty(tmp_path / f"again-{number}")
@@ -196,8 +189,7 @@ def test_another_wheel_of_the_same_version_is_another_package(
     edited = make_project(tmp_path / "edited", "edited")
     python = _empty(tmp_path / "origin")
     _run(_pip(python, "-e", str(edited)), tmp_path, environ)
-    assert envlock("capture", "--python", python, environ=environ).returncode == 0
-    assert envlock("hash", "--build", "--quiet", "--python", python, environ=environ).returncode == 0
+    assert envlock("capture", "--hashes", "--build", "-q", "--python", python, environ=environ).returncode == 0
     again = _empty(tmp_path / "again")
     _run(_pip(again, str(make_wheel(tmp_path / "other", "edited"))), tmp_path, environ)
     verified = envlock("verify", "-v", "--python", again, environ=environ)

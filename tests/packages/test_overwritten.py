@@ -49,7 +49,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def prove_both(site: Path, index: Path, cache: Path) -> dict[str, PackageIdentity]:
-    """Return what `envlock hash` finds of the two packages."""
+    """Return what `envlock capture --hashes` finds of the two packages."""
     facts = {"version": "1.0", "wheel_tags": ["py3-none-any"]}
     found = [
         installed_distributions.describe_installed(name, facts, PathDistribution(site / f"{name}-1.0.dist-info"))

@@ -184,7 +184,7 @@ def test_what_cannot_be_proven_says_why(records: dict[str, str], reason: str) ->
     [
         (
             "six-1.17.0.tar.gz",
-            ["hint: `envlock hash --build` builds the wheels of checkouts, folders and source archives"],
+            ["hint: `envlock capture --hashes --build` builds the wheels of checkouts, folders and source archives"],
         ),
         ("six-1.17.0-cp312-cp312-win_amd64.whl", []),
     ],
@@ -215,7 +215,7 @@ def test_that_the_project_itself_is_left_out_is_said() -> None:
     lock = document(identity=identity, project={"name": "segment"})
     hint = (
         "hint: the project's own package, segment, is left out: if it is installed and belongs into an image, use "
-        "`envlock hash --build`"
+        "`envlock capture --hashes --build`"
     )
     assert hint in list(describe_proofs(Lockfile.model_validate(lock)))
     lock["project"] = {"name": "six"}

@@ -76,7 +76,7 @@ def test_a_lock_without_identities_is_refused() -> None:
     with pytest.raises(UsageError) as error:
         list_proven(lock, "x.lock")
     assert str(error.value) == (
-        "lockfile x.lock does not name the wheels of its packages\nhint: run `envlock hash` where they are "
+        "lockfile x.lock does not name the wheels of its packages\nhint: run `envlock capture --hashes` where they are "
         "installed; `envlock sync` and `envlock export --format requirements --no-hashes` need no hashes"
     )
 
@@ -90,5 +90,5 @@ def test_identities_of_other_packages_are_refused(packages: dict[str, Any]) -> N
         list_proven(lock, "x.lock")
     name = "b" if "b" in packages else "a"
     assert str(error.value) == (
-        f"lockfile x.lock: the recorded wheel of {name} is for another version\nhint: run `envlock hash` again"
+        f"lockfile x.lock: the recorded wheel of {name} is for another version\nhint: run `envlock capture --hashes` again"
     )

@@ -51,7 +51,7 @@ def test_metadata_that_are_a_fifo_or_a_link_in_a_circle_name_no_package(tmp_path
 
 
 def test_metadata_need_not_be_utf_8(tmp_path: Path) -> None:
-    """As `envlock hash` and `envlock doctor` meet it in what was packaged long ago."""
+    """As `envlock capture --hashes` and `envlock doctor` meet it in what was packaged long ago."""
     text = METADATA.replace("Version: 1.0\n", "Version: 1.0\nAuthor: Mul\xf1oz\n")
     distribution(tmp_path, "thing", "1.0", {"METADATA": ""})
     (tmp_path / "thing-1.0.dist-info" / "METADATA").write_bytes(text.encode("latin-1"))

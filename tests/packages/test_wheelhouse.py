@@ -262,7 +262,7 @@ def test_a_folder_that_cannot_be_made_is_told(blocked: str, tmp_path: Path) -> N
     with pytest.raises(UsageError) as error:
         _fill(tmp_path / blocked, Web(), None)
     assert error.value.message.startswith(f"cannot fill folder {tmp_path / blocked}: ")
-    assert error.value.hint == "name another one with `-o`"
+    assert error.value.hint == "name another one"
 
 
 def test_strangers_are_wheels_of_nobody(tmp_path: Path) -> None:

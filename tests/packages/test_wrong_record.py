@@ -101,7 +101,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def prove_it(wheel: Path, site: Path, tmp_path: Path) -> PackageIdentity:
-    """Return what `envlock hash` finds of the installed package."""
+    """Return what `envlock capture --hashes` finds of the installed package."""
     online = Online(Client(), (Index(wheel.parent.as_uri(), "links"),), tmp_path / "cache")
     package = describe_installed("thing", FACTS, PathDistribution(site / "thing-1.0.dist-info"))
     return prove([package], online, known={}).packages["thing"]
@@ -151,7 +151,7 @@ def test_a_changed_file_of_such_a_wheel_is_still_found(tmp_path: Path, site: Pat
     assert found.wheel is None
     assert found.reason is not None
     assert "thing/core.py has a different hash" in found.reason
-    # Without a hash in the installed RECORD, only `hash` can tell.
+    # Without a hash in the installed RECORD, only a proof can tell.
     has_hash = any(each.startswith("thing/core.py") for each in verify(site, whole)[ERROR])
     unhashed = record in ("a row is missing", "no rows", "no hashes")
     assert has_hash is not (unhashed or (installer == "uv" and record in ("leading parents", "backslashes")))

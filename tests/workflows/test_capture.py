@@ -15,6 +15,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
 from envlock.workflows import capture, capture_image, held_packages
 from envlock.workflows.capture_requests import Contents
+from envlock.workflows.hash import HashRequest
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import SILENT
 from tests.locks import FACTS, UNAVAILABLE, document
@@ -100,7 +101,7 @@ def test_the_folders_of_an_environment_are_asked_for_once(monkeypatch: pytest.Mo
     )
     monkeypatch.setattr("envlock.workflows.hash.describe_all_installed", lambda *_, **__: {})
     monkeypatch.setattr("envlock.packages.prover.prove", lambda *_, **__: old.identity)
-    new = capture.capture(earlier=old, contents=Contents(hashes=True), python=None, progress=SILENT)
+    new = capture.capture(earlier=old, contents=Contents(hashes=HashRequest()), python=None, progress=SILENT)
     assert new.project is not None
     assert (new.project.held, asked) == ({"numpy": "train.py"}, [None])
 

@@ -234,7 +234,7 @@ def test_another_environment_proves_nothing(project: Path, python: Path, index: 
     assert "packages.more" in raised.value.message
     assert raised.value.hint == (
         "wheels are proven in the locked environment: activate it, name its interpreter with `--python`, or run "
-        "`envlock hash` where it is"
+        "`envlock capture --hashes` where it is"
     )
     assert index.requests == []
 
@@ -250,7 +250,7 @@ def test_offline_says_all_that_is_missing_and_how_to_get_it(project: Path, pytho
     assert raised.value.message == (
         "`--offline` forbids the network, and these are missing:\n"
         "  the digest of the base image docker.io/library/python:3.11.7-slim-bookworm: run `envlock build --pin`\n"
-        "  the proven wheels of more, thing: run `envlock hash`"
+        "  the proven wheels of more, thing: run `envlock capture --hashes`"
     )
     assert raised.value.hint == HINT
     assert index.requests == []
@@ -279,7 +279,7 @@ def test_offline_with_everything_there(project: Path, python: Path, index: Index
         supply.prepare_build(proven, ImageRequest(), BuildSources(offline=True), SimpleNamespace(inspect=_has_nothing))  # type: ignore[arg-type]
     assert raised.value.message == (
         "`--offline` forbids the network, and these are missing:\n"
-        f"  {WHEELS[0]} in {house}: run `envlock vendor -o {house}`\n"
+        f"  {WHEELS[0]} in {house}: run `envlock export --wheelhouse {house}`\n"
         f"  the image {reference} in the engine: pull it"
     )
     with pytest.raises(UsageError) as raised:

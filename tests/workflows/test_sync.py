@@ -81,9 +81,8 @@ class World:
 
     def capture(self, python: Path, *, hashes: bool = False) -> dict[str, Any]:
         """Lock an environment, and return the lockfile."""
-        for command in ("capture", "hash")[: 1 + hashes]:
-            done = self.envlock(command, "--python", str(python))
-            assert done.returncode == 0, done.stderr
+        done = self.envlock("capture", *("--hashes",)[:hashes], "--python", str(python))
+        assert done.returncode == 0, done.stderr
         return self.read()
 
     def begin(self, name: str) -> tuple[Path, list[str]]:

@@ -66,7 +66,7 @@ FAILURES = [
     Failure(
         r"DO NOT MATCH THE HASHES",
         "a wheel differs from the locked one: its hash does not match",
-        "run `envlock vendor` to download the wheels again",
+        "run `envlock export --wheelhouse wheelhouse` to download the wheels again",
         in_log=True,
     ),
     Failure(

@@ -26,7 +26,7 @@ from envlock.web.client import Client
 
 NO_INDEX = "no index has a file of its name and hash"
 NOWHERE = (
-    f"{NO_INDEX}; `envlock hash --build` builds it, "
+    f"{NO_INDEX}; `envlock capture --hashes --build` builds it, "
     "or copy it into the folder from the machine that locked it"
 )
 

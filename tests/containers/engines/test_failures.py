@@ -319,7 +319,7 @@ please update the hashes. Otherwise, examine the package contents carefully; som
 def test_a_wheel_with_another_hash_is_told_wherever_pip_says_it(text: str) -> None:
     error = explain(text, [*PIP.splitlines(), "", "[notice] something else"])
     assert error.message == "a wheel differs from the locked one: its hash does not match"
-    assert error.hint == "run `envlock vendor` to download the wheels again"
+    assert error.hint == "run `envlock export --wheelhouse wheelhouse` to download the wheels again"
 
 
 def test_a_full_disk_is_told_by_the_program_that_met_it() -> None:

@@ -1,4 +1,4 @@
-"""`envlock vendor` as a shell sees it, against a server on this machine."""
+"""`envlock export --wheelhouse` as a shell sees it, against a server on this machine."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ SIZE = 400_000
 CONTENT = {f"{name}-1.0-py3-none-any.whl": os.urandom(SIZE) for name in ("aa", "bb")}
 AA, BB = CONTENT
 PATHS = {f"/files/{name}": content for name, content in CONTENT.items()}
+FILL = ("export", "--wheelhouse", "wheelhouse", "-o", "pylock.toml")
 AGAIN = "hint: run it again: finished files are kept, and partial downloads are resumed\n"
 
 
@@ -52,18 +53,18 @@ def test_it_fetches_what_is_proven_and_says_what_is_not(
 ) -> None:
     with files(PATHS) as server:
         _lock(tmp_path, server, mine=doubt("0.1", "it is an editable install\xa0oops"))
-        first = envlock("vendor", environ=environ)
-        second = envlock("vendor", environ=environ)
-        other = envlock("vendor", "-o", "deep/other", environ=environ)
-        silent = envlock("vendor", "-q", "-o", "third", environ=environ)
-    left_out = "error: 1 package not vendored:\n  mine 0.1: it is an editable install\\xa0oops\n"
+        first = envlock(*FILL, environ=environ)
+        second = envlock(*FILL, environ=environ)
+        other = envlock("export", "--wheelhouse", "deep/other", "-o", "pylock.toml", environ=environ)
+        silent = envlock(*FILL, "-q", environ=environ)
+    left_out = "wrote pylock.toml\nerror: 1 package not exported:\n  mine 0.1: it is an editable install\\xa0oops\n"
     assert (first.returncode, first.stdout) == (1, "")
     lines = first.stderr.splitlines(keepends=True)
     assert sorted(lines[:2]) == [f"fetched {AA}\n", f"fetched {BB}\n"]
     assert "".join(lines[2:]) == f"wheelhouse: 2 wheels (2 fetched)\n{left_out}"
     assert (second.returncode, second.stderr) == (1, f"wheelhouse: 2 wheels (2 already there)\n{left_out}")
     assert (other.returncode, other.stderr) == (1, f"deep/other: 2 wheels (2 from the cache)\n{left_out}")
-    assert (silent.returncode, silent.stdout, silent.stderr) == (1, "", left_out)
+    assert (silent.returncode, silent.stdout, silent.stderr) == (1, "", left_out.partition("\n")[2])
     assert _house(tmp_path) == CONTENT
     assert sorted(request.path for request in server.requests) == sorted(PATHS)
 
@@ -82,7 +83,7 @@ def test_a_wheel_that_is_not_the_proven_one_is_not_kept(
 ) -> None:
     with files(PATHS, {f"/files/{AA}": reply}) as server:
         _lock(tmp_path, server)
-        done = envlock("vendor", "-q", environ=environ)
+        done = envlock(*FILL, "-q", environ=environ)
         url = server.url(f"/files/{AA}")
     lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout, len(lines)) == (5, "", 3)
@@ -97,7 +98,7 @@ def test_a_download_that_breaks_off_goes_on(envlock: Command, tmp_path: Path, en
     path = f"/files/{AA}"
     with files(PATHS, {path: breaking(CONTENT[AA], 4_000)}) as server:
         _lock(tmp_path, server)
-        broken = envlock("vendor", "-q", environ=environ)
+        broken = envlock(*FILL, "-q", environ=environ)
         asked = [request.headers.get("range") for request in server.requests if request.path == path]
         port = server.port
     assert (broken.returncode, _house(tmp_path)) == (5, {BB: CONTENT[BB]})
@@ -114,9 +115,9 @@ def test_a_download_that_breaks_off_goes_on(envlock: Command, tmp_path: Path, en
     with files(PATHS, {path: sound}) as server:
         text = (tmp_path / "envlock.lock").read_text(encoding="utf-8").replace(f":{port}/", f":{server.port}/")
         (tmp_path / "envlock.lock").write_text(text, encoding="utf-8")
-        done = envlock("vendor", environ=environ)
+        done = envlock(*FILL, environ=environ)
     assert (done.returncode, _house(tmp_path)) == (0, CONTENT)
-    assert done.stderr == f"fetched {AA}\nwheelhouse: 2 wheels (1 fetched, 1 already there)\n"
+    assert done.stderr == f"fetched {AA}\nwheelhouse: 2 wheels (1 fetched, 1 already there)\nwrote pylock.toml\n"
     assert len(ranges) == 1
 
 
@@ -131,11 +132,11 @@ def test_what_has_no_address_any_more_is_looked_for_by_name_and_hash(
     environ = {**environ, "PIP_FIND_LINKS": str(links)}
     with files({}) as server:
         _lock(tmp_path, server, {"url": None, "index": None})
-        nowhere = envlock("vendor", "-q", environ=environ)
+        nowhere = envlock(*FILL, "-q", environ=environ)
         shutil_house = _house(tmp_path)
         (links / BB).write_bytes(CONTENT[BB])
         _lock(tmp_path, server)
-        found = envlock("vendor", environ=environ)
+        found = envlock(*FILL, environ=environ)
     assert (nowhere.returncode, shutil_house) == (5, {AA: CONTENT[AA]})
     assert nowhere.stderr.startswith("  bb 1.0: ")
     assert "is not the expected file: it has 25 bytes, not 400000\n" in nowhere.stderr
@@ -145,9 +146,9 @@ def test_what_has_no_address_any_more_is_looked_for_by_name_and_hash(
 def test_what_no_index_has_is_told(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
     with files({}) as server:
         _lock(tmp_path, server, {"url": None, "index": None})
-        done = envlock("vendor", environ=environ)
+        done = envlock(*FILL, environ=environ)
     reason = (
-        "no index has a file of its name and hash; `envlock hash --build` builds it, or copy it into the folder from "
+        "no index has a file of its name and hash; `envlock capture --hashes --build` builds it, or copy it into the folder from "
         "the machine that locked it"
     )
     assert done.returncode == 5
@@ -166,7 +167,7 @@ def test_an_index_that_is_named_is_asked_in_place_of_the_locks_address(
     pages = {f"/simple/{name[:2]}/": always(page(name)) for name in CONTENT}
     with files({}) as old, files(PATHS, pages) as server:
         _lock(tmp_path, old)
-        done = envlock("vendor", "-q", "--index-url", server.url("/simple"), environ=environ)
+        done = envlock(*FILL, "-q", "--index-url", server.url("/simple"), environ=environ)
     assert (done.returncode, done.stderr, old.requests) == (0, "", [])
     assert _house(tmp_path) == CONTENT
 
@@ -177,8 +178,8 @@ def test_wheels_of_other_locks_stay(envlock: Command, tmp_path: Path, environ: d
         (tmp_path / "wheelhouse" / name).write_bytes(b"old")
     with files(PATHS) as server:
         _lock(tmp_path, server)
-        kept = envlock("vendor", environ=environ)
-    assert kept.stderr.endswith("wheelhouse also holds 1 wheel of other locks\n")
+        kept = envlock(*FILL, environ=environ)
+    assert kept.stderr.endswith("wheelhouse also holds 1 wheel of other locks\nwrote pylock.toml\n")
     assert sorted(_house(tmp_path)) == [AA, BB, "notes.txt", "zz-1.0-py3-none-any.whl"]
 
 
@@ -199,7 +200,7 @@ def test_an_interrupt_is_exit_130_at_once_and_the_next_run_goes_on(
     with files(PATHS, {f"/files/{AA}": slow}) as server:
         _lock(tmp_path, server)
         plain = {"PATH": os.environ["PATH"], "PYTHONSAFEPATH": "1", **environ}
-        process = subprocess.Popen([*envlock.argv, "vendor"], cwd=tmp_path, env=plain, stderr=subprocess.PIPE)
+        process = subprocess.Popen([*envlock.argv, *FILL], cwd=tmp_path, env=plain, stderr=subprocess.PIPE)
         assert process.stderr is not None
         assert process.stderr.readline() == f"fetched {BB}\n".encode()
         until = time.monotonic() + 60
@@ -217,8 +218,8 @@ def test_a_cache_that_cannot_be_made_is_wrong_use(envlock: Command, tmp_path: Pa
     (tmp_path / "cache").write_bytes(b"a file")
     with files(PATHS) as server:
         _lock(tmp_path, server)
-        done = envlock("vendor", environ=environ)
-        moved = envlock("vendor", "-q", environ={**environ, "XDG_CACHE_HOME": str(tmp_path / "other")})
+        done = envlock(*FILL, environ=environ)
+        moved = envlock(*FILL, "-q", environ={**environ, "XDG_CACHE_HOME": str(tmp_path / "other")})
     assert (done.returncode, done.stderr) == (
         2,
         f"error: cannot use {tmp_path}/cache/envlock as a cache: Not a directory\n"
@@ -231,8 +232,8 @@ def test_a_folder_that_cannot_be_made_is_wrong_use(envlock: Command, tmp_path: P
     (tmp_path / "wheelhouse").write_bytes(b"a file")
     with files(PATHS) as server:
         _lock(tmp_path, server)
-        done = envlock("vendor", environ=environ)
+        done = envlock(*FILL, environ=environ)
     assert (done.returncode, done.stderr) == (
         2,
-        "error: cannot fill folder wheelhouse: File exists\nhint: name another one with `-o`\n",
+        "error: cannot fill folder wheelhouse: File exists\nhint: name another one\n",
     )

@@ -1,0 +1,150 @@
+"""`envlock capture --hashes` on a small real environment and an index of our own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.runtime.errors import EnvironmentMismatch
+from envlock.workflows.hash import HashRequest, hash_packages
+from tests.conftest import Command
+from tests.packages.server import IndexServer, index_server
+from tests.packages.wheels import make_wheel, record_line
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[IndexServer]:
+    """Return a running index with the wheel of `thing`, and nothing of `other`."""
+    make_wheel(tmp_path / "index")
+    with index_server(tmp_path / "index") as server:
+        yield server
+
+
+@pytest.fixture
+def python(index: IndexServer, tmp_path: Path) -> Path:
+    """Return the interpreter of an environment in which `thing` and `other` are installed."""
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    site = next(folder.glob("lib/python3.*/site-packages"))
+    for wheel in (next(index.folder.iterdir()), make_wheel(tmp_path / "elsewhere", "other")):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site)
+        next(site.glob(f"{wheel.name.split('-')[0]}*.dist-info")).joinpath("INSTALLER").write_text("pip\n")
+    return folder / "bin" / "python"
+
+
+@pytest.fixture
+def asking(index: IndexServer, tmp_path: Path) -> dict[str, str]:
+    """Return the variables with which only our index is asked, and the cache is our own."""
+    return {"ENVLOCK_INDEX_URL": index.url, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_CONFIG_FILE": "/dev/null"}
+
+
+@pytest.fixture
+def lock(envlock: Command) -> Path:
+    """Return the path of the lockfile."""
+    return envlock.folder / "envlock.lock"
+
+
+def packages(lock: Path) -> dict[str, Any]:
+    """Return what a lock says of the wheels."""
+    found: dict[str, Any] = json.loads(lock.read_bytes())["identity"]["packages"]
+    return found
+
+
+OTHER = "other 1.0: other is not on an index; only its file hashes are known"
+
+
+@pytest.mark.slow
+def test_it_writes_what_is_proven_and_says_why_the_rest_is_not(
+    envlock: Command, lock: Path, python: Path, asking: dict[str, str], index: IndexServer
+) -> None:
+    done = envlock("capture", "--hashes", "--without-tensorflow", "--python", str(python), environ=asking)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.endswith(f"\n  1 of 2 packages have a proven wheel\n    {OTHER}\n")
+    thing = packages(lock)["thing"]
+    assert (thing["proof"], thing["wheel"]["url"]) == ("file", index.file_url("thing-1.0-py3-none-any.whl"))
+    assert envlock("verify", "--python", str(python)).returncode == 0
+    assert envlock("show", "-f", "json").stdout == lock.read_text()
+
+
+@pytest.mark.slow
+def test_hashing_twice_writes_the_same_bytes_and_a_capture_keeps_what_is_still_true(
+    envlock: Command, lock: Path, python: Path, asking: dict[str, str]
+) -> None:
+    words = ("capture", "--without-tensorflow", "--python", str(python))
+    assert envlock(*words, "--hashes", "-q", environ=asking).stderr == ""
+    first = lock.read_bytes()
+    for more in (["--hashes"], []):
+        assert envlock(*words, *more, "-q", environ=asking).stderr == ""
+        assert lock.read_bytes() == first
+    _tamper(python)
+    done = envlock(*words)
+    assert (done.returncode, set(packages(lock))) == (0, {"other"})
+    reason = "its RECORD is not the one that was proven (`envlock capture --hashes` looks for its wheel)"
+    assert done.stderr.endswith(f"warning: a proven wheel was lost: thing 1.0: {reason}\n")
+
+
+def _tamper(python: Path) -> None:
+    """Replace the module of `thing` by another one, with a RECORD that agrees."""
+    record = next(python.parents[1].rglob("thing-1.0.dist-info/RECORD"))
+    content = b"VERSION = 'evil'\n"
+    (record.parents[1] / "thing.py").write_bytes(content)
+    lines = [line for line in record.read_text().splitlines(keepends=True) if not line.startswith("thing.py,")]
+    record.write_text("".join([record_line("thing.py", content), *lines]))
+
+
+CHANGED = "the installed files are not those of thing-1.0-py3-none-any.whl: thing.py has a different hash"
+
+
+@pytest.mark.slow
+def test_a_proof_that_the_lock_has_is_not_dropped_by_a_build(
+    envlock: Command, lock: Path, python: Path, asking: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("capture", "--hashes", "--without-tensorflow", "--python", str(python))
+    assert envlock(*words, environ=asking).returncode == 0
+    _tamper(python)
+    for name, value in asking.items():
+        monkeypatch.setenv(name, value)
+    for offline, reason in ((False, CHANGED), (True, "no index was used (--offline)")):
+        with pytest.raises(EnvironmentMismatch) as caught:
+            hash_packages(lock, HashRequest([asking["ENVLOCK_INDEX_URL"]], offline=offline), python=python)
+        assert caught.value.message == f"1 package had a proven wheel and now has none:\n  thing 1.0: {reason}"
+        assert caught.value.hint == "run `envlock capture` to accept the installed files; nothing was written"
+    done = envlock(*words, environ=asking)
+    assert (done.returncode, f"warning: a proven wheel was lost: thing 1.0: {CHANGED}\n" in done.stderr) == (0, True)
+
+
+def test_other_packages_than_the_locked_ones_are_refused_by_a_build(
+    envlock: Command, lock: Path, python: Path, index: IndexServer
+) -> None:
+    assert envlock("capture", "--without-tensorflow", "--python", str(python)).returncode == 0
+    folder = next(python.parents[1].rglob("thing-1.0.dist-info"))
+    folder.rename(folder.with_name("thing-2.0.dist-info"))
+    with pytest.raises(EnvironmentMismatch) as caught:
+        hash_packages(lock, python=python)
+    assert "  x packages.thing.version: locked 1.0, live 2.0\n" in str(caught.value)
+    assert index.requests == []
+
+
+def test_an_index_that_lies_ends_with_5_and_nothing_is_written(
+    envlock: Command, lock: Path, python: Path, asking: dict[str, str], index: IndexServer
+) -> None:
+    index.troubles.add("wrong hash")
+    done = envlock("capture", "--hashes", "--without-tensorflow", "--python", str(python), environ=asking)
+    url = index.file_url("thing-1.0-py3-none-any.whl")
+    assert done.returncode == 5
+    assert f"error: thing: {url} is not the expected file: its sha256 is " in done.stderr
+    assert done.stderr.endswith("\nhint: use another index; the download was discarded\n")
+    assert not lock.exists()
+
+
+def test_building_is_of_wheels(envlock: Command) -> None:
+    done = envlock("capture", "--build")
+    assert (done.returncode, done.stderr) == (2, "error: `--build` needs `--hashes`\nhint: add `--hashes`\n")
