@@ -40,7 +40,7 @@ def main() -> None:
         count, lines = _copied(asked.folder, Path(copy), asked.files)
         commands = {
             "`ast.parse` alone": [sys.executable, "-c", PARSE, copy],
-            "`envlock lint`": [sys.executable, "-m", "envlock", "lint", copy, "-q", "-f", "json"],
+            "`envlock lint`": [sys.executable, "-m", "envlock", "lint", copy, "-f", "json"],
         }
         taken = _measured(commands, asked.rounds)
     print(

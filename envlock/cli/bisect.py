@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import AS_TEXT, ProgramOptions, ReportOptions
+from envlock.cli.options import FormatOption, ProgramOptions
 from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.reports import render
@@ -39,7 +39,7 @@ def bisect(
     b: SecondArgument,
     run: ProgramOptions,
     state: StateOption = None,
-    shown: ReportOptions = AS_TEXT,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Find which differences between two lockfiles moved the bits of a program.
 
@@ -54,6 +54,6 @@ def bisect(
       envlock bisect a.lock b.lock train.py --state out        keep the results, and go on later
       envlock bisect a.lock b.lock train.py:step --seed 1 -f json  for programs
     """
-    report = envlock.bisect(a, b, run.program, state=state, progress=Terminal(shown.quiet))
-    emit(render(report, shown.format, color=has_color(), width=get_width()))
+    report = envlock.bisect(a, b, run.program, state=state, progress=Terminal())
+    emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

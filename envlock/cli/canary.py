@@ -9,7 +9,6 @@ from envlock.cli.options import (
     FormatOption,
     LockArgument,
     PythonOption,
-    QuietOption,
     find_source,
     load_config,
     show,
@@ -26,7 +25,6 @@ def canary(
     lock: LockArgument = None,
     python: PythonOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
 ) -> None:
     """Run a fixed set of operations and compare the results with the lockfile, bit for bit.
 
@@ -42,7 +40,7 @@ def canary(
       envlock canary                     compare this machine with what `envlock capture --canary` wrote
       envlock canary other.lock -f json  for programs
     """
-    show(envlock.canary(_find_lock(lock), python=python, progress=Terminal(quiet)), format)
+    show(envlock.canary(_find_lock(lock), python=python, progress=Terminal()), format)
 
 
 def _find_lock(lock: str | None) -> str | bytes | None:

@@ -9,11 +9,8 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    AS_TEXT,
     FormatOption,
     ProgramOptions,
-    QuietOption,
-    ReportOptions,
     show,
 )
 from envlock.cli.output import Terminal, emit, get_width, has_color, say, talk
@@ -93,7 +90,7 @@ def run(
     fresh: FreshOption = False,
     in_graph: InGraphOption = False,
     html: HtmlOption = None,
-    shown: ReportOptions = AS_TEXT,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Run a program several times and find the first operation that differs.
 
@@ -108,7 +105,7 @@ def run(
     Examples:
       envlock diverge train.py:step              5 runs of a function, in one process
       envlock diverge pkg.train:step             a function of a module of a package
-      envlock diverge -m pkg.train               a module as a program
+      envlock diverge pkg.train                  a module as a program
       envlock diverge train.py -- --epochs 1     5 runs of a script, each in a new process
       envlock diverge train.py:step --html a.html
                                                  with the operations around the difference, as a page
@@ -121,14 +118,14 @@ def run(
             steps=steps,
             fresh=fresh,
             in_graph=in_graph,
-            progress=Terminal(shown.quiet),
+            progress=Terminal(),
         )
     if html is not None:
         write_atomically(html, render_page(report).encode("utf-8"), "page")
-        talk(f"wrote {html}", quiet=shown.quiet)
+        talk(f"wrote {html}")
     if report.evidence.stopped is None:
-        show(report, shown.format)
-    emit(render(report, shown.format, color=has_color(), width=get_width()))
+        show(report, format)
+    emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(stop.exit_code)
 
 
@@ -139,7 +136,6 @@ def record(
     output: TraceOutput,
     in_graph: WholeGraphOption = False,
     steps: StepsOption = None,
-    quiet: QuietOption = False,
 ) -> None:
     """Record the results of every operation of one run, to compare two environments.
 
@@ -156,9 +152,9 @@ def record(
     """
     with interrupt_on_signals():
         found = envlock.record_trace(
-            run.program, output, in_graph=in_graph, steps=steps, progress=Terminal(quiet)
+            run.program, output, in_graph=in_graph, steps=steps, progress=Terminal()
         )
-    _explain(found, output, quiet=quiet)
+    _explain(found, output)
 
 
 @app.command(cls=Command)
@@ -188,15 +184,15 @@ WARNINGS = {
 }
 
 
-def _explain(found: Recorded, output: Path, *, quiet: bool) -> None:
-    """Print what was written; limits are printed with --quiet as well."""
+def _explain(found: Recorded, output: Path) -> None:
+    """Print what was written, and its limits."""
     size = f"{found.size / 1e6:.1f} MB" if found.size >= 100_000 else f"{found.size / 1e3:.1f} kB"
     amount = f"{found.entries} entries of {count(found.steps, 'step')}"
-    talk(f"wrote {output}: {amount}, {size}, TensorFlow {found.header.tensorflow}", quiet=quiet)
+    talk(f"wrote {output}: {amount}, {size}, TensorFlow {found.header.tensorflow}")
     if found.effect in WARNINGS:
         say(f"warning: {WARNINGS[found.effect]}\n")
     elif found.effect == "none":
-        talk("tracing did not change the result", quiet=quiet)
+        talk("tracing did not change the result")
     if found.end.get("elsewhere"):
         say(
             f"warning: {found.end['elsewhere']} operations ran in other threads and were not recorded\n"

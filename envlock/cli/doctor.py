@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import FormatOption, PythonOption, QuietOption, find_source
+from envlock.cli.options import FormatOption, PythonOption, find_source
 from envlock.cli.output import Terminal, emit, get_width, has_color, talk
 from envlock.cli.parser import Command, make_app
 from envlock.diagnosis.variable_values import list_fixes
@@ -50,7 +50,6 @@ def doctor(
     prove: ProveOption = False,
     setup: WithOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
 ) -> None:
     """Find defects and sources of nondeterminism in an environment.
 
@@ -69,9 +68,7 @@ def doctor(
     if setup is not None and not prove:
         raise UsageError("`--with` needs `--prove`", hint="add `--prove`")
     source = find_source(lock) if lock is not None else None
-    report = envlock.doctor(
-        source, python=python, prove=prove, setup=setup, progress=Terminal(quiet)
-    )
+    report = envlock.doctor(source, python=python, prove=prove, setup=setup, progress=Terminal())
     if fix_env:
         lines = list_fixes(report.findings)
         # A shell evaluates what is printed, so nothing is printed if there is nothing to do.
@@ -81,5 +78,5 @@ def doctor(
     if report.findings or format != "text" or report.evidence.states is not None:
         emit(render(report, format, color=has_color(), width=get_width()))
     else:
-        talk(report.headline, quiet=quiet)
+        talk(report.headline)
     raise typer.Exit(report.exit_code)

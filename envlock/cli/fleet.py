@@ -11,12 +11,11 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    AS_TEXT,
+    FormatOption,
     LockArgument,
     LockOption,
     PolicyOption,
     PythonOption,
-    ReportOptions,
     TimeoutOption,
     find_near,
     show,
@@ -114,7 +113,7 @@ def check(
     policy: PolicyOption = None,
     awaited: AwaitedReports = THIS_JOB,
     vetted: VettedOption = None,
-    shown: ReportOptions = AS_TEXT,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Compare the reports of all ranks of a job, with one another and with a lockfile.
 
@@ -143,10 +142,10 @@ def check(
         nodes = found.evidence.vetted or []
     finally:
         if vetted is not None:
-            talk(write_vetted(vetted, nodes), quiet=shown.quiet)
-    if shown.format == "text":
-        show(digest(found, WHOLE), shown.format)
-    show(found, shown.format)
+            talk(write_vetted(vetted, nodes))
+    if format == "text":
+        show(digest(found, WHOLE), format)
+    show(found, format)
 
 
 EngineOption = Annotated[
@@ -180,7 +179,7 @@ def _split_options(options: str) -> list[str]:
         raise UsageError(f"cannot split `--options`: {error}", hint=hint) from None
 
 
-def _print_report(report: Report, form: str, *, quiet: bool) -> None:
+def _print_report(report: Report, form: str) -> None:
     """Print the report before a job: text on stderr, as stdout is the job's; another form on
     stdout, before the job's.
 
@@ -195,7 +194,7 @@ def _print_report(report: Report, form: str, *, quiet: bool) -> None:
     if form != "text":
         emit(render(report, form))
     elif report.headline:
-        talk(digest(report, WHOLE).to_text(), quiet=quiet and report.match)
+        talk(digest(report, WHOLE).to_text())
 
 
 CommandArgument = Annotated[
@@ -226,7 +225,7 @@ def run(
     start: StartOptions = AS_FOUND,
     numerics: BitsOption = False,
     python: PythonOption = None,
-    shown: ReportOptions = AS_TEXT,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Start a job on all ranks, or on none if an environment differs.
 
@@ -253,7 +252,7 @@ def run(
     prepared = envlock.prepare_fleet(
         command, find_near(lock), policy, launch, python=python, numerics=numerics
     )
-    _print_report(prepared.report, shown.format, quiet=shown.quiet)
+    _print_report(prepared.report, format)
     if not prepared.report.match:
         raise typer.Exit(prepared.report.exit_code)
     prepared.execute()

@@ -11,7 +11,6 @@ from envlock.cli.options import (
     ANY_REGISTRY,
     DATA_FORMATS,
     DataFormatOption,
-    QuietOption,
     RegistryOptions,
     find_source,
     refuse_both,
@@ -62,7 +61,6 @@ def images(
     registry: RegistryOptions = ANY_REGISTRY,
     all: AllOption = False,  # noqa: A002 (the option's name)
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
 ) -> None:
     """List base images, ranked for a lockfile.
 
@@ -104,7 +102,7 @@ def images(
             platform=registry.platform,
             mirrors=registry.mirror or (),
             accept=registry.accept,
-            progress=Terminal(quiet),
+            progress=Terminal(),
         )
         limit = len(found["candidates"]) if all else SHOWN
         text = render_ranking(found, limit=limit, color=has_color())

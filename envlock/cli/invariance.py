@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import AS_TEXT, PythonOption, ReportOptions
+from envlock.cli.options import FormatOption, PythonOption
 from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.numerics.invariance import LARGEST, MODES
@@ -55,7 +55,7 @@ def invariance(
     largest: LargestOption = LARGEST,
     inputs: InputsOption = None,
     python: PythonOption = None,
-    shown: ReportOptions = AS_TEXT,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Measure whether a result depends on the batch that its sample is in.
 
@@ -77,7 +77,7 @@ def invariance(
         largest=largest,
         inputs=inputs,
         python=python,
-        progress=Terminal(shown.quiet),
+        progress=Terminal(),
     )
-    emit(render(report, shown.format, color=has_color(), width=get_width()))
+    emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import LockOption, QuietOption, find_near, load_config, show
+from envlock.cli.options import find_near, load_config, show
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.reports import FORMATS, concise
@@ -67,13 +67,11 @@ LintFormatOption = Annotated[
 def lint(
     paths: PathsArgument = None,
     tf: TensorflowOption = None,
-    lock: LockOption = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
     baseline: BaselineOption = None,
     write_baseline: WriteBaselineOption = False,
     format: LintFormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
 ) -> None:
     """Find code that makes TensorFlow results differ between runs.
 
@@ -97,7 +95,7 @@ def lint(
     project = load_config()
     options = workflow.LintOptions(
         tf,
-        find_near(lock),
+        find_near(None),
         tuple(_split_names(select) or project.lint.get("select", [])),
         (*_split_names(ignore), *project.lint.get("ignore", [])),
         tuple(project.lint.get("exclude", [])),
@@ -105,11 +103,11 @@ def lint(
         _load_baseline(baseline, unread=write_baseline),
         _find_python(),
     )
-    report = workflow.lint_with(paths or [_find_project()], options, Terminal(quiet))
+    report = workflow.lint_with(paths or [_find_project()], options, Terminal())
     if write_baseline and baseline is not None:
         workflow.write_baseline(baseline, report.findings)
         number = count(len(report.findings), "finding")
-        talk(f"wrote {baseline}: {number}", quiet=quiet)
+        talk(f"wrote {baseline}: {number}")
         raise typer.Exit(0)
     if format == CONCISE:
         emit(concise.render(report))

@@ -189,11 +189,10 @@ AcceptOption = Annotated[
         show_default=False,
     ),
 ]
-SCRIPT_HELP = "Script, or a function in it; PACKAGE.MODULE:FUNCTION for a module."
+SCRIPT_HELP = "Script, or a function in it; PACKAGE.MODULE[:FUNCTION] for a module."
 ScriptArgument = Annotated[
     str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False)
 ]
-ModuleOption = Annotated[bool, typer.Option("-m", help="SCRIPT is a module: -m PACKAGE.MODULE.")]
 ArgsArgument = Annotated[
     list[str] | None,
     typer.Argument(
@@ -228,14 +227,13 @@ class ProgramOptions:
 
     script: ScriptArgument
     args: ArgsArgument = None
-    module: ModuleOption = False
     seed: SeedOption = None
     python: PythonOption = None
 
     @property
     def program(self) -> Program:
         """The same for the workflows."""
-        return Program(self.script, self.args or (), self.module, self.seed, self.python)
+        return Program(self.script, self.args or (), self.seed, self.python)
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class Terminal:
     terminal.
     """
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool = False) -> None:
         """Print nothing at all with `quiet`."""
         self.quiet = quiet
         is_terminal = sys.stderr is not None and sys.stderr.isatty()

@@ -13,7 +13,6 @@ from envlock.cli.options import (
     AS_TEXT,
     SCRIPT_HELP,
     ArgsArgument,
-    ModuleOption,
     PythonOption,
     ReportOptions,
     SeedOption,
@@ -69,7 +68,6 @@ class RepeatedProgram:
 
     script: OptionalScript = None
     args: ArgsArgument = None
-    module: ModuleOption = False
     seed: SeedOption = None
     python: PythonOption = None
 
@@ -113,7 +111,7 @@ def repeat(
       envlock repeat train.py --fresh -- --epochs 2  7 runs of a script, each in a new process
       envlock repeat train.py:step --seed 1          with the same seeds before each run
       envlock repeat pkg.train:step                  a function of a module of a package
-      envlock repeat -m pkg.train --fresh            a module as a program
+      envlock repeat pkg.train --fresh               a module as a program
       envlock repeat train.py:step --save cpu        save the results, on each of two machines
       envlock repeat --compare cpu gpu               compare them
     """
@@ -129,7 +127,7 @@ def repeat(
             )
         else:
             report = envlock.repeat(
-                Program(run.script or "", run.args or (), run.module, run.seed, run.python),
+                Program(run.script or "", run.args or (), run.seed, run.python),
                 runs=runs,
                 fresh=fresh,
                 save=results.save,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import AS_TEXT, ProgramOptions, ReportOptions
+from envlock.cli.options import FormatOption, ProgramOptions
 from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.reports import render
@@ -39,7 +39,7 @@ def upgrade(
     run: ProgramOptions,
     wanted: WithOption = None,
     steps: StepsOption = 2,
-    shown: ReportOptions = AS_TEXT,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Judge whether newer packages change the bits of a program, without training.
 
@@ -57,8 +57,6 @@ def upgrade(
       envlock upgrade envlock.lock train.py:step --with h5py --steps 20 the batches of twenty steps as well
       envlock upgrade envlock.lock train.py:step --with numpy -f json   for programs
     """
-    report = envlock.upgrade(
-        lock, run.program, wanted or [], steps=steps, progress=Terminal(shown.quiet)
-    )
-    emit(render(report, shown.format, color=has_color(), width=get_width()))
+    report = envlock.upgrade(lock, run.program, wanted or [], steps=steps, progress=Terminal())
+    emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

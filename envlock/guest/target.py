@@ -9,7 +9,7 @@ from pathlib import Path
 
 from envlock.runtime.errors import UsageError
 
-FORMS = "write SCRIPT.py[:FUNCTION], PACKAGE.MODULE:FUNCTION or -m PACKAGE.MODULE"
+FORMS = "write SCRIPT.py[:FUNCTION], or PACKAGE.MODULE[:FUNCTION]"
 RELATIVE_IMPORT = "attempted relative import"
 """Python's message if a file of a package is run by its path."""
 
@@ -78,7 +78,7 @@ class Target:
         # Without an __init__.py it is unknown where the package begins.
         if len(parts) == 1:
             name, place = f"PACKAGE.{name}", "the folder of the package"
-        words = f"-m {name}" if self.function is None else f"{name}:{self.function}"
+        words = name if self.function is None else f"{name}:{self.function}"
         hint = f"run it by its module: envlock {command} {words}"
         if folder != Path.cwd():
             hint += f", in {place}"
@@ -90,32 +90,26 @@ class Target:
         return f"{name}:{self.function}"
 
 
-def parse_target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Target:
-    """Return the target that `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file of that
+def parse_target(text: str, args: tuple[str, ...] = ()) -> Target:
+    """Return the target that `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE[:FUNCTION]` means; a file of that
     name goes first.
 
     Args:
         text: the words as the user typed them.
         args: for `sys.argv`.
-        module: it is a module, also without a function (`-m`).
 
     Raises:
         UsageError: there is no such script, or a name is not valid in Python.
     """
-    if Path(text).is_file() and not module:
+    if Path(text).is_file():
         return Target(Path(text), None, args)
     script, colon, last = text.rpartition(":")
     name, function = text, None
     if colon:
         name, function = script, last
     path = Path(name)
-    by_name = module
     # A file goes first, and a name that ends with .py is that of a file even if it does not exist.
-    if function is not None and not path.exists() and path.suffix != ".py":
-        by_name = module or _is_dotted_name(name)
-    if by_name and not _is_dotted_name(name):
-        hint = "write -m PACKAGE.MODULE, without .py"
-        raise UsageError(f"`{name}` is not the name of a module", hint=hint)
+    by_name = not path.is_file() and path.suffix != ".py" and _is_dotted_name(name)
     if not by_name and path.is_dir():
         raise UsageError(f"the script {path} is a folder", hint=FORMS)
     if not by_name and not path.is_file():

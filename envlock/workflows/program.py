@@ -14,16 +14,14 @@ class Program:
     """A script or a function, and how it is run.
 
     Attributes:
-        script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
+        script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE[:FUNCTION]`.
         args: for the script.
-        module: `script` is the name of a module, also without a function.
         seed: set all seeds to this before each run; None sets none.
         python: the interpreter; None for this one.
     """
 
     script: str
     args: Sequence[str] = ()
-    module: bool = False
     seed: int | None = None
     python: Path | None = None
 
@@ -37,4 +35,4 @@ class Program:
     @property
     def target(self) -> Target:
         """The script or the function; UsageError if it cannot be one."""
-        return parse_target(self.script, tuple(self.args), module=self.module)
+        return parse_target(self.script, tuple(self.args))

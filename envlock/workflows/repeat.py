@@ -98,8 +98,6 @@ def repeat(
 def _describe_plan(plan: Plan) -> dict[str, str]:
     """Return what is run, and how, as a page shows it: no folder is named."""
     words = ["envlock", "repeat"]
-    if plan.target.module is not None and plan.target.function is None:
-        words.append("-m")
     words += [plan.target.title, "--runs", str(plan.runs)]
     seed = "none set by envlock"
     if plan.fresh:

@@ -386,7 +386,7 @@ VICTIMS: dict[str, Victim] = {
     ),
     "capture --canary": Victim(
         _known,
-        command("capture", "--canary", "-q", "--without-tensorflow"),
+        command("capture", "--canary", "--without-tensorflow"),
         ("envlock.lock",),
         ("cli/capture.py:_save",),
         _both(_after(_same, CAPTURE), replaced((launch, "ask", _said))),
@@ -411,7 +411,7 @@ VICTIMS: dict[str, Victim] = {
             train__py=b"import tensorflow as tf\n\nprint(tf.random.normal([3]))\n",
             list__json=b'{"baseline_version": 1, "findings": []}\n',
         ),
-        command("lint", "train.py", "--tf", "2.21.0", "--baseline", "list.json", "--write-baseline", "-q"),
+        command("lint", "train.py", "--tf", "2.21.0", "--baseline", "list.json", "--write-baseline"),
         ("list.json",),
         ("workflows/lint.py:write_baseline",),
         # A script that cannot be read is a finding, too.
@@ -463,7 +463,7 @@ VICTIMS: dict[str, Victim] = {
     ),
     "fleet check --vetted": Victim(
         _known,
-        _ranked(command("fleet", "check", "reports", "-q", "--vetted", "nodes.txt")),
+        _ranked(command("fleet", "check", "reports", "--vetted", "nodes.txt")),
         ("nodes.txt",),
         ("workflows/fleet.py:write_vetted",),
         _after(_same, REPORT),
@@ -518,21 +518,21 @@ VICTIMS: dict[str, Victim] = {
     ),
     "diverge --html": Victim(
         holding(page__html=b"old"),
-        command("diverge", "train.py", "--html", "page.html", "-q"),
+        command("diverge", "train.py", "--html", "page.html"),
         ("page.html",),
         ("cli/diverge.py:run",),
         replaced((facade, "diverge_script", lambda *_, **__: divergence())),
     ),
     "diverge record": Victim(
         holding(train__py=SCRIPT, a__trace=b"old"),
-        command("diverge", "record", "train.py:step", "-o", "a.trace", "-q"),
+        command("diverge", "record", "train.py:step", "-o", "a.trace"),
         ("a.trace",),
         ("divergence/trace_recording.py:record",),
         replaced((trace_recording, "observe", _traced)),
     ),
     "bisect --state": Victim(
         holding(a__lock=LOCK, b__lock=FLAGGED, train__py=SCRIPT, state___digests__json=b"old"),
-        command("bisect", "a.lock", "b.lock", "train.py:step", "--state", "state", "-q"),
+        command("bisect", "a.lock", "b.lock", "train.py:step", "--state", "state"),
         ("state/digests.json",),
         ("workflows/bisect.py:compute",),
         replaced(

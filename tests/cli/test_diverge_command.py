@@ -45,9 +45,9 @@ def test_wrong_use_is_told_before_anything_runs(envlock: Command, args: list[str
 
 def test_a_program_that_fails_is_no_answer(envlock: Command) -> None:
     (envlock.folder / "a.py").write_text("raise ValueError('no data\\x1b[31m')\n")
-    done = envlock("diverge", "a.py", "--runs", "2", "--quiet")
+    done = envlock("diverge", "a.py", "--runs", "2")
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == (
+    assert done.stderr.endswith(
         "Traceback (most recent call last):\n"
         '  File "a.py", line 1, in <module>\n'
         "    raise ValueError('no data\\x1b[31m')\n"
@@ -58,9 +58,10 @@ def test_a_program_that_fails_is_no_answer(envlock: Command) -> None:
 
 def test_a_script_without_tensorflow_cannot_be_compared(envlock: Command) -> None:
     (envlock.folder / "a.py").write_text("print('nothing')\n")
-    done = envlock("diverge", "a.py", "--runs", "2", "--quiet")
+    done = envlock("diverge", "a.py", "--runs", "2")
     hint = "hint: run `envlock diverge --help` for what can be run, and how\n"
-    assert (done.returncode, done.stderr) == (2, f"error: a.py does not import TensorFlow\n{hint}")
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"\nerror: a.py does not import TensorFlow\n{hint}")
 
 
 PACKAGE = {
@@ -76,14 +77,13 @@ PACKAGE = {
     ("args", "code", "message", "hint"),
     [
         (["pkg/train.py:step"], 2, "train.py cannot be imported: ImportError: attempted", "{command} pkg.train:step"),
-        (["pkg/train.py"], 4, "ImportError: attempted relative import", "envlock {command} -m pkg.train"),
+        (["pkg/train.py"], 4, "ImportError: attempted relative import", "envlock {command} pkg.train"),
         (["pkg.none:step"], 2, "unknown module pkg.none", "in the folder that holds the package"),
-        (["-m", "pkg.none"], 2, "unknown module pkg.none", "in the folder that holds the package"),
-        (["-m", "pkg"], 2, "unknown module pkg.__main__", "in the folder that holds the package"),
+        (["pkg.none"], 2, "unknown module pkg.none", "in the folder that holds the package"),
+        (["pkg"], 2, "unknown module pkg.__main__", "in the folder that holds the package"),
         (["pkg.broken:step"], 2, "pkg.broken cannot be imported: ModuleNotFoundError", "--python .venv/bin/python"),
         (["pkg.train:none"], 2, "pkg.train has no function none", "envlock {command} --help"),
         (["pkg.train:wants"], 2, "the arguments x", "envlock {command} --help"),
-        (["-m", "pkg/train.py"], 2, "`pkg/train.py` is not the name of a module", "-m PACKAGE.MODULE, without .py"),
     ],
 )
 def test_the_same_misuse_of_repeat_and_diverge_has_one_exit_code(
@@ -93,7 +93,7 @@ def test_the_same_misuse_of_repeat_and_diverge_has_one_exit_code(
     for name, text in PACKAGE.items():
         (envlock.folder / name).write_text(text, encoding="utf-8")
     for command in ("repeat", "diverge"):
-        done = envlock(command, "-q", "-n", "2", *args)
+        done = envlock(command, "-n", "2", *args)
         said = done.stdout + done.stderr
         assert (command, done.returncode) == (command, code), said
         assert message in said
@@ -175,7 +175,7 @@ x = tf.constant(np.random.rand(4))
 print("loss", float(tf.reduce_sum(x * 2.0)))
 """
     (envlock.folder / "train.py").write_text(script)
-    done = envlock("diverge", "train.py", "-n", "2", "--quiet", "--python", str(tensorflow_python), timeout=300)
+    done = envlock("diverge", "train.py", "-n", "2", "--python", str(tensorflow_python), timeout=300)
     assert done.returncode == 1, done.stderr
     assert "from outside TensorFlow" in done.stdout
     assert "train.py:7" in done.stdout

@@ -28,7 +28,6 @@ def site(tmp_path: Path) -> dict[str, str]:
 def test_of_a_sound_environment_nothing_is_said(envlock: Command, site: dict[str, str]) -> None:
     done = envlock("doctor", environ=site)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "no problems found\n")
-    assert envlock("doctor", "--quiet", environ=site).stderr == ""
 
 
 def test_an_error_is_exit_1(envlock: Command, site: dict[str, str]) -> None:
@@ -123,10 +122,9 @@ def test_wrong_use(args: list[str], code: int, message: str, envlock: Command) -
 
 
 def test_proof_needs_a_tensorflow(envlock: Command) -> None:
-    done = envlock("doctor", "--prove", "--quiet", environ=SOUND)
-    assert (done.returncode, done.stdout, done.stderr) == (
-        4,
-        "",
-        "error: TensorFlow cannot be imported: ModuleNotFoundError: No module named 'tensorflow'\n"
-        "hint: name the interpreter of an environment with TensorFlow: `--python .venv/bin/python`\n",
+    done = envlock("doctor", "--prove", environ=SOUND)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.endswith(
+        "\nerror: TensorFlow cannot be imported: ModuleNotFoundError: No module named 'tensorflow'\n"
+        "hint: name the interpreter of an environment with TensorFlow: `--python .venv/bin/python`\n"
     )

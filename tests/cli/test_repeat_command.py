@@ -272,7 +272,7 @@ def test_a_module_of_a_package_by_its_name(repeat: Repeat) -> None:
     (repeat.folder / "pkg" / "__init__.py").touch()
     (repeat.folder / "pkg" / "util.py").write_text("def scaled(x):\n    return {'x': x * 0.5}\n", encoding="utf-8")
     (repeat.folder / "pkg" / "train.py").write_text(MODULE, encoding="utf-8")
-    for form, more in ((["pkg.train:step"], []), (["-m", "pkg.train:step"], ["--fresh"]), (["-m", "pkg.train"], [])):
+    for form, more in ((["pkg.train:step"], []), (["pkg.train:step"], ["--fresh"]), (["pkg.train"], [])):
         done = repeat(*form, "-n", "2", *more, "--", "4")
         assert (form, done.returncode, done.stdout) == (form, 0, "the same bits in 2 runs, at 1 step\n"), done.stderr
 

@@ -29,27 +29,26 @@ def test_a_module_and_a_function_of_it(tmp_path: Path, monkeypatch: pytest.Monke
     step = parse_target("pkg.train:Trainer.step", ("--fast",))
     assert step == Target(Path("pkg/train.py"), "Trainer.step", ("--fast",), "pkg.train")
     assert (str(step), step.title, step.folder) == ("pkg.train:Trainer.step", "pkg.train:Trainer.step", Path())
-    whole = parse_target("pkg.train", module=True)
+    whole = parse_target("pkg.train")
     assert (whole.name, whole.function) == ("pkg.train", None)
     assert whole.to_json() == {"script": "pkg.train", "module": True, "function": None, "args": []}
     assert parse_target("train:step").module == "train"
-    assert parse_target("pkg.train:step", module=True).module == "pkg.train"
 
 
-def test_a_file_is_no_module_unless_it_is_said(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_no_module(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(script.parent)
     assert parse_target("train.py:step").module is None
     with pytest.raises(UsageError) as caught:
-        parse_target("a/train.py", module=True)
-    assert caught.value.message == "`a/train.py` is not the name of a module"
+        parse_target("a/train")
+    assert caught.value.message == "the script a/train is missing"
 
 
 @pytest.mark.parametrize(
     ("packages", "function", "folder", "words"),
     [
         (["pkg", "pkg/sub"], "step", ".", "pkg.sub.train:step"),
-        (["pkg", "pkg/sub"], None, ".", "-m pkg.sub.train"),
-        (["pkg/sub"], None, "..", "-m sub.train, in {folder}/pkg"),
+        (["pkg", "pkg/sub"], None, ".", "pkg.sub.train"),
+        (["pkg/sub"], None, "..", "sub.train, in {folder}/pkg"),
         ([], "step", ".", "PACKAGE.train:step, in the folder of the package"),
     ],
 )

@@ -129,9 +129,7 @@ def test_training_twice_gives_the_same_bits_only_when_activated(python: Command,
 
 @exhaustive
 def test_the_proof_by_behaviour_flips(python: Command, there: dict[str, str]) -> None:
-    prove = Command(
-        [sys.executable, "-m", "envlock", "doctor", "envlock.lock", "--prove", "-q", "-f", "json"], python.folder
-    )
+    prove = Command([sys.executable, "-m", "envlock", "doctor", "envlock.lock", "--prove", "-f", "json"], python.folder)
     interpreter = ["--python", python.argv[0]]
     states: dict[str, dict[str, str]] = {}
     for name, line in (("without", "pass"), ("with", "import envlock; envlock.activate(quiet=True)")):
@@ -210,7 +208,7 @@ def test_a_program_that_switches_nothing_is_switched_from_outside(tensorflow_pyt
     cli = activate(tensorflow_python, tmp_path)
     assert cli("capture", "-q").returncode == 0
     envlock = ["sh", "-c", 'exec "$@"', "sh", sys.executable, "-m", "envlock"]  # that of a tool's own environment
-    program = [*envlock, "doctor", "--prove", "-q", "-f", "json"]
+    program = [*envlock, "doctor", "--prove", "-f", "json"]
     done = cli("run", "--deterministic", "--", *program, timeout=300)
     states = {each["what"]: each["state"] for each in json.loads(done.stdout)["attachments"]["states"]}
     assert (done.returncode, states["op determinism"]) == (0, "on")

@@ -21,8 +21,7 @@ OTHERS = "ENVLOCK_TEST_CUDA_PYTHONS"
 
 def shown(cli: Command, *args: str, environ: dict[str, str] | None = None) -> tuple[int, dict[str, str], Any]:
     """Return the exit code, the states by subject and the findings of a proof."""
-    done = cli("doctor", "--prove", "-q", "-f", "json", *args, environ={**SOUND, **(environ or {})}, timeout=300)
-    assert done.stderr == ""
+    done = cli("doctor", "--prove", "-f", "json", *args, environ={**SOUND, **(environ or {})}, timeout=300)
     report = json.loads(done.stdout)
     return (
         done.returncode,
@@ -95,11 +94,9 @@ def test_a_lock_says_what_is_wanted(cli: Command, lock: dict[str, Any]) -> None:
 def test_a_value_that_aborts_is_told_before_and_after(cli: Command) -> None:
     wrong = {**SOUND, "TF_DETERMINISTIC_OPS": "yes"}
     assert cli("doctor", environ=wrong).returncode == 1
-    done = cli("doctor", "--prove", "-q", environ=wrong, timeout=300)
+    done = cli("doctor", "--prove", environ=wrong, timeout=300)
     assert done.returncode == 4
-    assert done.stderr.startswith(
-        "error: TensorFlow was ended by SIGABRT before the probe operations finished: Check failed"
-    )
+    assert "\nerror: TensorFlow was ended by SIGABRT before the probe operations finished: Check failed" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -116,7 +113,7 @@ def test_flags_are_known_or_not_as_tensorflow_itself_finds(
 ) -> None:
     compiled = f"{IMPORT}tf.function(lambda x: x + 1, jit_compile=True)(tf.ones(3))"
     environ = {**SOUND, "XLA_FLAGS": flags}
-    assert cli("doctor", "-q", environ=environ, timeout=120).returncode == code
+    assert cli("doctor", environ=environ, timeout=120).returncode == code
     assert (python("-c", compiled, environ=environ, timeout=120).returncode != 0) is bool(code)
 
 
