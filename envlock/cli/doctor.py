@@ -34,10 +34,10 @@ ProveOption = Annotated[
         help="Run probe operations in a child process to check that determinism is on (takes seconds).",
     ),
 ]
-WithOption = Annotated[
+SetupOption = Annotated[
     str | None,
     typer.Option(
-        "--with", help="Python lines to run before the probe operations.", show_default=False
+        "--setup", help="Python lines to run before the probe operations.", show_default=False
     ),
 ]
 
@@ -48,7 +48,7 @@ def doctor(
     python: PythonOption = None,
     fix_env: FixOption = False,
     prove: ProveOption = False,
-    setup: WithOption = None,
+    setup: SetupOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Find defects and sources of nondeterminism in an environment.
@@ -62,11 +62,11 @@ def doctor(
       envlock doctor gpu.lock                   the environment of a lockfile
       eval "$(envlock doctor --fix-env)"        correct the variables of this shell
       envlock doctor --prove                    test whether op determinism is on
-      envlock doctor --prove --with "$(head -n 9 train.py)"
+      envlock doctor --prove --setup "$(head -n 9 train.py)"
                                                 the same, after the first lines of a program
     """
     if setup is not None and not prove:
-        raise UsageError("`--with` needs `--prove`", hint="add `--prove`")
+        raise UsageError("`--setup` needs `--prove`", hint="add `--prove`")
     source = find_source(lock) if lock is not None else None
     report = envlock.doctor(source, python=python, prove=prove, setup=setup, progress=Terminal())
     if fix_env:

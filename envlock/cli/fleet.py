@@ -149,7 +149,7 @@ def check(
 
 
 EngineOption = Annotated[
-    str, make_choice(CHOICES, "engine", "--engine", help="What starts the ranks.")
+    str, make_choice(CHOICES, "launcher", "--launcher", help="What starts the ranks.")
 ]
 StartOption = Annotated[
     str,
@@ -233,17 +233,17 @@ def run(
     Otherwise: the exit code of CMD.
 
     The launcher starts a check on each rank first, and CMD only if all of them are alike, and as
-    locked. With `--engine files`, nothing is started: the launcher has started this command on each
+    locked. With `--launcher files`, nothing is started: the launcher has started this command on each
     rank, and all become CMD, or none does. The report is text on stderr; with another `--format` it
     is on stdout, before the output of CMD.
 
     \b
     Examples:
       envlock fleet run -- python train.py         in a batch script of Slurm: srun python train.py
-      envlock fleet run --engine mpi -n 8 -- python train.py
+      envlock fleet run --launcher mpi -n 8 -- python train.py
                                                    mpirun -n 8 python train.py
       envlock fleet run --numerics --options "-N 4 -n 8" -- python train.py
-      srun envlock fleet run --engine files -- python train.py
+      srun envlock fleet run --launcher files -- python train.py
                                                    as each rank, started by any launcher
     """
     launch = FleetLaunch(

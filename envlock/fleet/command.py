@@ -82,7 +82,7 @@ def _add_fleet(commands: Parsers) -> None:
         parser.add_argument(
             "--to", metavar="DIR", help="Folder that all nodes share. [default: .envlock-fleet]"
         )
-        parser.add_argument("--engine", choices=["files"], help="How ranks meet.")
+        parser.add_argument("--launcher", choices=["files"], help="How ranks meet.")
         parser.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS")
         parser.add_argument("--quiet", "-q", action="store_true")
         parser.set_defaults(run=function)

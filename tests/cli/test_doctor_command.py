@@ -110,7 +110,7 @@ def test_the_environment_of_another_interpreter_is_its_own(envlock: Command, sit
     ("args", "code", "message"),
     [
         (["-f", "yaml"], 2, f"error: unknown format `yaml`\nhint: choose from: {', '.join(FORMATS)}\n"),
-        (["--with", "x"], 2, "error: `--with` needs `--prove`\nhint: add `--prove`\n"),
+        (["--setup", "x"], 2, "error: `--setup` needs `--prove`\nhint: add `--prove`\n"),
         (["none.lock"], 3, "error: lockfile not found: none.lock\n"),
         (["--python", "/none"], 2, "error: cannot run /none: No such file or directory\n"),
     ],

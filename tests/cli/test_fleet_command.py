@@ -96,7 +96,7 @@ def test_a_process_outside_of_a_job_cannot_report(project: Command) -> None:
 
 
 def test_options_with_an_open_quotation_are_refused(project: Command) -> None:
-    done = project("fleet", "run", "--engine", "mpi", "-n", "2", "--options", "-x 'a", "--", "true")
+    done = project("fleet", "run", "--launcher", "mpi", "-n", "2", "--options", "-x 'a", "--", "true")
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (
         2,
         "",
@@ -145,7 +145,7 @@ def test_the_report_before_a_job_is_data_with_another_format(
     mpirun.write_text(MPIRUN)
     mpirun.chmod(0o755)
     environ = {"PATH": f"{project.folder}:/usr/bin:/bin", "ODD": odd}
-    words = ("--engine", "mpi", "-n", "2", "--", "echo", "training")
+    words = ("--launcher", "mpi", "-n", "2", "--", "echo", "training")
     done = project("fleet", "run", "-f", "json", *words, environ=environ)
     report, end = json.JSONDecoder().raw_decode(done.stdout)
     assert (done.returncode, report["headline"], report["match"]) == (code, headline, not code), done.stderr
@@ -156,7 +156,7 @@ def test_the_report_before_a_job_is_data_with_another_format(
 
 def test_ranks_that_compare_themselves_have_no_format(project: Command) -> None:
     who = {**RANKS, "ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1"}
-    done = project("fleet", "run", "-f", "json", "--engine", "files", "--", "true", environ=who)
+    done = project("fleet", "run", "-f", "json", "--launcher", "files", "--", "true", environ=who)
     assert (done.returncode, done.stderr) == (
         2,
         "error: the ranks of engine `files` print no json\nhint: use `envlock fleet check --format`\n",

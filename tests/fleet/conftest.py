@@ -105,7 +105,7 @@ def fleet_run(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
     python.write_text(f'#!/bin/sh\nexec {ODD} {sys.executable} "$@"\n')
     python.chmod(0o755)
     words = [sys.executable, "-m", "envlock", "fleet", "run", "--python", python, "-n", "8"]
-    words += ["--engine", "slurm" if request.param == "slurm" else "mpi"]
+    words += ["--launcher", "slurm" if request.param == "slurm" else "mpi"]
     if request.param == "slurm":
         cluster = request.getfixturevalue("slurm")
         return lambda *command, **environ: cluster.run([*words, "--options", "-N4", "--", *command], tmp_path, environ)

@@ -22,7 +22,7 @@ SMALL = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 def run(name: str, *options: str) -> None:
     """Print how a run ended."""
-    words = [sys.argv[1], "-m", "envlock", "fleet", "run", "--engine", "ray", "--python", sys.executable, *options]
+    words = [sys.argv[1], "-m", "envlock", "fleet", "run", "--launcher", "ray", "--python", sys.executable, *options]
     environ = {**os.environ, "RAY_ADDRESS": cluster.address}
     done = subprocess.run([*words, "--", "echo", "began"], env=environ, capture_output=True, text=True, check=False)
     print(json.dumps([name, done.returncode, done.stdout, done.stderr]), flush=True)

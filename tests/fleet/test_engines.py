@@ -296,7 +296,7 @@ def test_a_node_that_is_dead_is_no_mismatch(tmp_path: Path) -> None:
     with bed.slurm() as slurm:
         os.kill(slurm.daemon("slurmd.n3"), signal.SIGKILL)
         time.sleep(0.2)
-        words = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "slurm", "-n", "8", "--options", "-N4"]
+        words = [sys.executable, "-m", "envlock", "fleet", "run", "--launcher", "slurm", "-n", "8", "--options", "-N4"]
         done = slurm.run([*words, "--", "echo", "began"], tmp_path)
         assert (done.code, done.output) == (4, ""), done.errors
         assert "  ? no report from ranks 4-5\n" in done.errors

@@ -126,9 +126,9 @@ def test_a_verdict_of_ranks_that_have_ended_is_not_believed(tmp_path: Path, how:
 
 @pytest.mark.processes
 def test_a_program_that_a_rank_becomes_goes_on_holding_the_verdict(tmp_path: Path) -> None:
-    """`fleet run --engine files -- CMD`: and CMD, which calls once more, is no second process of a rank."""
+    """`fleet run --launcher files -- CMD`: and CMD, which calls once more, is no second process of a rank."""
     command = f"{sys.executable} -c {shlex.quote(RUNNING)}; true"
-    words = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "files", "--to", "fleet", "--"]
+    words = [sys.executable, "-m", "envlock", "fleet", "run", "--launcher", "files", "--to", "fleet", "--"]
     with running_job(tmp_path, *words, "sh", "-c", command):
         assert join(tmp_path).code == 0
     assert [(tmp_path / f"errors-{number}").read_text() for number in range(2)] == ["", ""]

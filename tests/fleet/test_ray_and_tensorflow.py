@@ -54,7 +54,7 @@ def test_a_cluster_of_ray(ray_python: Path, tmp_path: Path) -> None:
 @exhaustive
 def test_without_a_cluster_the_engine_is_missing(ray_python: Path, tmp_path: Path) -> None:
     """Ray says so, or waits for a cluster of another network, which it has found by its processes, until the limit."""
-    command = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "ray", "--timeout", "1"]
+    command = [sys.executable, "-m", "envlock", "fleet", "run", "--launcher", "ray", "--timeout", "1"]
     words: list[str | Path] = [*command, "--python", ray_python, "--", "true"]
     done = bed.run(words, tmp_path, {})
     assert (done.code, done.output) == (5, "")
@@ -70,7 +70,7 @@ def test_bits_of_nodes(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path, 
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {ODD} {tensorflow_python} "$@"\n')
     python.chmod(0o755)
-    words = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "mpi", "-n", "4", "--numerics"]
+    words = [sys.executable, "-m", "envlock", "fleet", "run", "--launcher", "mpi", "-n", "4", "--numerics"]
     odd = {"ODD": f"ONEDNN_MAX_CPU_ISA={cap}", "ODD_RANKS": "2 3"} if cap else {}
     done = mpirun([*words, "--python", python, "--", "echo", "began"], tmp_path, {"TF_CPP_MIN_LOG_LEVEL": "3", **odd})
     if not cap:
@@ -92,7 +92,7 @@ def test_bits_that_differ_where_no_fact_does(mpirun: Mpirun, tensorflow_python: 
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {ODD} {defective} "$@"\n')
     python.chmod(0o755)
-    words = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "mpi", "-n", "4", "--numerics"]
+    words = [sys.executable, "-m", "envlock", "fleet", "run", "--launcher", "mpi", "-n", "4", "--numerics"]
     odd = {"ODD": "DEFECTIVE=1", "ODD_RANKS": "2 3", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = mpirun([*words, "--python", python, "--", "echo", "began"], tmp_path, odd)
     assert (done.code, done.output) == (1, ""), done.errors

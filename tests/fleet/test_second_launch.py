@@ -51,7 +51,7 @@ def run(folder: Path, engine: str, odd: str, *options: str) -> subprocess.Comple
     for program in ENGINES[engine].PROGRAMS:
         (folder / program).write_text(LAUNCHER)
         (folder / program).chmod(0o755)
-    words = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", engine, "-n", "2", *options]
+    words = [sys.executable, "-m", "envlock", "fleet", "run", "--launcher", engine, "-n", "2", *options]
     plain = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
     environ = {**plain, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "ODD": odd}
     return subprocess.run(
@@ -133,7 +133,7 @@ def test_slurm_gives_the_job_other_nodes_than_the_check(slurm: bed.Slurm, tmp_pa
         script.chmod(0o755)
     busy = ["sbatch", "--exclusive", "-N2", "-o", "/dev/null", "--wrap"]
     slurm.run([*busy, "sleep 4", "-w", "n[3-4]"], tmp_path)
-    options = ["--engine", "slurm", "-n", "2", "--options", "-N2 --exclusive"]
+    options = ["--launcher", "slurm", "-n", "2", "--options", "-N2 --exclusive"]
     words: list[str | Path] = [
         sys.executable,
         "-m",

@@ -133,7 +133,7 @@ def test_the_proof_by_behaviour_flips(python: Command, there: dict[str, str]) ->
     interpreter = ["--python", python.argv[0]]
     states: dict[str, dict[str, str]] = {}
     for name, line in (("without", "pass"), ("with", "import envlock; envlock.activate(quiet=True)")):
-        done = prove(*interpreter, "--with", line, environ=there, timeout=300)
+        done = prove(*interpreter, "--setup", line, environ=there, timeout=300)
         assert done.stderr == ""
         states[name] = {each["what"]: each["state"] for each in json.loads(done.stdout)["attachments"]["states"]}
         assert done.returncode == (1 if name == "without" else 0), done.stdout

@@ -38,20 +38,20 @@ def test_a_sound_environment_is_silent(cli: Command) -> None:
 
 @exhaustive
 def test_the_switch_without_its_parentheses_is_off(cli: Command) -> None:
-    code, states, findings = shown(cli, "--with", IMPORT + SWITCH)
+    code, states, findings = shown(cli, "--setup", IMPORT + SWITCH)
     assert (code, states["op determinism"]) == (1, "off")
     assert [each["fix"] for each in findings] == [f"call envlock.activate() on line 1, which does: {SWITCH}()"]
 
 
 @exhaustive
 def test_and_with_them_it_is_on(cli: Command) -> None:
-    code, states, findings = shown(cli, "--with", f"{IMPORT}{SWITCH}()")
+    code, states, findings = shown(cli, "--setup", f"{IMPORT}{SWITCH}()")
     assert (code, states["op determinism"], findings) == (0, "on", [])
 
 
 def test_a_variable_set_too_late_is_seen_by_what_tensorflow_does(cli: Command) -> None:
     late = f"{IMPORT}tf.timestamp()\nimport os\nos.environ['TF_DETERMINISTIC_OPS'] = '1'"
-    assert shown(cli, "--with", late)[1]["op determinism"] == "off"
+    assert shown(cli, "--setup", late)[1]["op determinism"] == "off"
 
 
 @exhaustive
@@ -125,7 +125,7 @@ def test_the_verdict_flips_on_older_tensorflows(
     python = str(older_tensorflow(version))
     assert cli("doctor", "--python", python, environ=SOUND).stdout == ""
     for end, state in (("", "off"), ("()", "on")):
-        code, states, _ = shown(cli, "--python", python, "--with", IMPORT + SWITCH + end)
+        code, states, _ = shown(cli, "--python", python, "--setup", IMPORT + SWITCH + end)
         assert (code, states["op determinism"]) == (int(state == "off"), state)
 
 
@@ -138,5 +138,5 @@ def test_the_same_on_other_tensorflows(end: str, cli: Command) -> None:
         reason = f"no other TensorFlows: `make testcuda` makes them and names them in {OTHERS}"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     for name in named:
-        state = shown(cli, "--python", name, "--with", IMPORT + SWITCH + end)[1]["op determinism"]
+        state = shown(cli, "--python", name, "--setup", IMPORT + SWITCH + end)[1]["op determinism"]
         assert state == ("on" if end else "off"), name

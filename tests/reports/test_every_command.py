@@ -191,7 +191,8 @@ def test_options_take_their_choices_from_the_tables() -> None:
     """So that a format, an engine or a policy is known to every command or to none, in help and completion too."""
     known = {"--format": {"|".join(each) for each in (FORMATS, DATA_FORMATS, LINT_FORMATS, (*EXPORTS, *FORMS))}}
     known["--policy"] = {"|".join(names())}
-    known["--engine"] = {"|".join((AUTO, *ENGINES)), "|".join(LAUNCHERS)}
+    known["--engine"] = {"|".join((AUTO, *ENGINES))}
+    known["--launcher"] = {"|".join(LAUNCHERS)}
     found = [
         (context, option, each.metavar)
         for context, command in _each(get_command(app))

@@ -63,7 +63,7 @@ def find(name: str, environ: Mapping[str, str], ranks: int | None) -> str:
     raise UsageError(
         "cannot find the launcher of this job: "
         "no variable of Slurm or Ray is set, and no number of ranks is named",
-        hint=f"name one with `--engine`, such as `--engine mpi --ranks 8`: {choices}",
+        hint=f"name one with `--launcher`, such as `--launcher mpi --ranks 8`: {choices}",
     )
 
 
