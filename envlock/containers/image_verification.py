@@ -14,7 +14,7 @@ from envlock.data.image_tables import load_image_defaults
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.facts import matches
-from envlock.runtime.judgement import judge
+from envlock.runtime.judgement import LOADED, judge
 from envlock.runtime.report import FILE_RULE, INFO, Finding, Report, clean, sort_findings
 
 Run = Callable[[list[str]], Finished]
@@ -30,7 +30,7 @@ class Verdict:
 
 
 def verify(
-    document: Mapping[str, object], run: Run, *, installed: bool = True, deep: bool = True
+    document: Mapping[str, Any], run: Run, *, installed: bool = True, deep: bool = True
 ) -> Verdict:
     """Return how the environment in an image differs from a lockfile, in facts and files.
 
@@ -58,6 +58,9 @@ def verify(
         else:
             of_image.append(finding)
     of_image += [_parse_file(entry, installed=installed) for entry in files]
+    # Those of an image that was verified before cannot change, either.
+    if deep and LOADED in document["facts"]:
+        of_image += [_parse_finding(entry) for entry in ask_entrypoint(run, ["--loaded"])]
     halves = [
         Report(
             sort_findings(found),
@@ -71,13 +74,18 @@ def verify(
     return Verdict(*halves)
 
 
+def _parse_finding(entry: Mapping[str, Any]) -> Finding:
+    """Return a finding of an image."""
+    fields = {**entry, "where": str(entry["where"]["fact"])}
+    return Finding(fields.pop("rule"), fields.pop("severity"), **fields)
+
+
 def _parse_file(entry: Mapping[str, Any], *, installed: bool) -> Finding:
     """Return the finding of an image about a file.
 
     A path in the folder of the packages that the build has installed is relative to that.
     """
-    fields = {**entry, "where": str(entry["where"]["fact"])}
-    finding = Finding(fields.pop("rule"), fields.pop("severity"), **fields)
+    finding = _parse_finding(entry)
     is_of_base = not installed or finding.where.fact.startswith("/")
     if is_of_base and finding.rule != f"{FILE_RULE}not-locked":
         finding.severity = INFO

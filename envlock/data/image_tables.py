@@ -286,8 +286,8 @@ def load_image_tables() -> Tables:
     )
 
 
-class HostFact(Row):
-    """Facts that belong to the machine that a container runs on, not to its image."""
+class OwnedFact(Row):
+    """Facts that belong to the machine that a container runs on, or to the base of its image."""
 
     path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.]+$")]
     why: Sentence
@@ -322,7 +322,8 @@ class ImageTable(Row):
     """image.toml."""
 
     evidence: dict[str, Text]
-    host: list[HostFact]
+    host: list[OwnedFact]
+    of_base: list[OwnedFact]
     token_server: list[TokenServer]
     shared_memory: SharedMemory
     ngc: RouteDefaults

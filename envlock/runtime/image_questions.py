@@ -1,4 +1,6 @@
-"""What a build asks of an image that it has made: facts, what is wrong with its files, and which are its own."""
+"""What a build asks of an image that it has made: facts, what is wrong with its files and with what it loads, and which
+files are its own.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +11,43 @@ import sys
 
 from envlock.runtime.assertion import say
 from envlock.runtime.collectors import take_snapshot
-from envlock.runtime.errors import EnvlockError
+from envlock.runtime.errors import EnvlockError, FactError
 from envlock.runtime.files.deep import verify_files
 from envlock.runtime.files.file_digest import hash_file
 from envlock.runtime.host import Host
 from envlock.runtime.image import explain
-from envlock.runtime.judgement import collect_here
+from envlock.runtime.judgement import LOADED, collect_here
+from envlock.runtime.loaded.process_check import check_process
 from envlock.runtime.lockfile import read_file
+from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List
+    from typing import Callable, Dict, List
+
+    Load = Callable[[str], object]
 
 
-def print_answer(argv: List[str], lock_path: str) -> int:
-    """Print the answer to `--facts`, `--deep` or `--files EPOCH` as JSON; return the exit code."""
+def print_answer(argv: List[str], lock_path: str, load: Load) -> int:
+    """Print the answer to `--facts`, `--deep`, `--loaded` or `--files EPOCH` as JSON; return the exit code.
+
+    Args:
+        argv: the question.
+        lock_path: the lockfile in the image.
+        load: imports a module by its name, which this half does not do itself.
+    """
     try:
         if argv[0] == "--files":
             answer = list_files(int(argv[1]))  # type: object
+        elif argv[0] == "--loaded":
+            answer = check_loaded(lock_path, load)
         else:
             answer = collect_facts(lock_path, with_files=argv[0] == "--deep")
     except EnvlockError as error:
         say(explain(error))
         return error.exit_code
-    json.dump(answer, sys.stdout)
+    # What is imported may have printed a line without an end.
+    sys.stdout.write("\n" + json.dumps(answer))
     return 0
 
 
@@ -57,6 +72,29 @@ def collect_facts(lock_path: str, *, with_files: bool) -> List[object]:
         findings, _ = verify_files(lock)
         answer.append([finding.to_json() for finding in findings])
     return answer
+
+
+def check_loaded(lock_path: str, load: Load) -> List[object]:
+    """Return what is wrong with the files that a program has loaded after its imports, as line 1 of a
+    script would find it.
+
+    Raises:
+        LockfileError: the lockfile is not valid.
+        FactError: the kernel does not say what is loaded, or an import fails.
+    """
+    lock = read_file(lock_path)
+    live = collect_here(lock, Host(started_with=dict(os.environ)))
+    try:
+        for name in lock["facts"][LOADED].get("imports", ()):
+            load(name)
+    except Exception as error:  # whatever a broken installation raises
+        raise FactError(
+            f"what a program imports fails: {type(error).__name__}: {clean(str(error))[:200]}",
+            hint="try it where the lockfile was captured",
+        ) from None
+    report = check_process(lock, live, None)
+    found = report.findings if report is not None else ()
+    return [each.to_json() for each in found if each.where.fact.startswith(f"{LOADED}.")]
 
 
 def list_files(epoch: int) -> Dict[str, List[object]]:

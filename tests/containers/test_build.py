@@ -85,6 +85,29 @@ def test_the_locked_environment_is_built_and_verified_inside(engine: str, ngc: P
     assert ran.stdout == "1000 2.17.0 True\n"
 
 
+LOADED = {"imports": ["tensorflow"], "interpreter": {"python": "0" * 16}, "standard": {"json": "0" * 16}}
+"""Of another build of the same Python than the base's."""
+LIBRARY = f"1 sha256:{'0' * 64}"
+
+
+def test_a_program_starts_with_the_pythons_and_libraries_of_its_base(ngc: Project, bed: Bed) -> None:
+    held = json.loads((ngc.folder / "envlock.lock").read_bytes())
+    held["facts"]["loaded"] = {**LOADED, "libm": [f"libm.so.6 {LIBRARY}"], "unexplained": []}
+    ngc.write(held)
+    done = ngc("build", "--base", bed.ngc, "--tag", "test/loaded:1")
+    assert "test/loaded:1 was verified inside: it matches under policy strict\n" in done.stderr, done.stderr
+    script = "import envlock; envlock.assert_locked(); import tensorflow, json; print(envlock.assert_locked().match)"
+    ran = bed.engine.docker("run", "--rm", "--network=none", "test/loaded:1", "python", "-c", script)
+    assert ran.stdout == "True\n"
+    # Where its own verdict would be no, the image gets no name.
+    held["facts"]["loaded"]["openmp"] = [f"libgomp.so.1 {LIBRARY}"]
+    ngc.write(held)
+    done = ngc("build", "--base", bed.ngc, "--tag", "test/loaded:2")
+    assert done.returncode == 1, done.stderr
+    assert "x loaded.openmp: not the locked file: libgomp.so.1 is not loaded" in done.stderr
+    assert bed.engine.docker("image", "inspect", "test/loaded:2", check=False).returncode == 1
+
+
 def derived(bed: Bed, image: str, command: str, folder: Path) -> str:
     """Return an image that somebody has made of ours."""
     (folder / "tampered").mkdir()

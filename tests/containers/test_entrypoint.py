@@ -14,6 +14,7 @@ import pytest
 import envlock
 from envlock.guest.image import entrypoint
 from envlock.runtime.collectors import COLLECTORS
+from tests.locks import document, encode
 
 pytestmark = pytest.mark.processes
 
@@ -40,6 +41,28 @@ def test_files_are_judged_by_a_lockfile(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "")
     lock = tmp_path / "envlock.lock"
     assert done.stderr.startswith(f"envlock: lockfile not found: {lock} (")
+
+
+LOADED = {"imports": ["loading"], "standard": {"json": "0 decoder", "xml": "0 dom"}, "unexplained": []}
+LOADING = {"facts": {"loaded": LOADED}, "unavailable": {}}
+"""Of what `loading` imports, the lockfile has one module: not as it is here."""
+
+
+def test_what_a_program_loads_is_judged_as_its_line_1_judges_it(tmp_path: Path) -> None:
+    (tmp_path / "envlock.lock").write_bytes(encode(document(**LOADING)))
+    (tmp_path / "loading.py").write_text("import json\nprint('no end', end='')\n", encoding="utf-8")
+    done = run(tmp_path, "--loaded")
+    assert (done.returncode, done.stderr) == (0, "")
+    (found,) = json.loads(done.stdout.splitlines()[-1])
+    assert found["where"]["fact"] == "loaded.standard.json"
+
+
+def test_what_a_program_cannot_load_is_told(tmp_path: Path) -> None:
+    (tmp_path / "envlock.lock").write_bytes(encode(document(**LOADING)))
+    (tmp_path / "loading.py").write_text("raise OSError('no such library')\n", encoding="utf-8")
+    done = run(tmp_path, "--loaded")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "what a program imports fails: OSError: no such library" in done.stderr
 
 
 FIRST = """

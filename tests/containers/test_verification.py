@@ -17,6 +17,7 @@ from envlock.containers.image_verification import (
 )
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.files.findings import Fault, make_findings
+from envlock.runtime.report import Finding
 from tests.containers.plans import lock
 from tests.trees import put
 
@@ -68,6 +69,26 @@ def test_a_file_that_the_build_has_installed_must_be_as_recorded_and_one_of_the_
     ]
     assert [each.where.fact for each in found.of("info")] == ["/usr/lib/b.py"]
     assert verify(HELD, run(HELD["facts"], files), installed=False).image.match
+
+
+def test_what_a_program_loads_is_asked_for_where_a_lockfile_holds_it() -> None:
+    held = put(HELD, "facts.loaded", {"imports": ["tensorflow"], "unexplained": []})
+    found = Finding("exact", "error", "loaded.openmp", message="not the locked file", why="", fix="", source="")
+    asked: list[list[str]] = []
+
+    def answer(argv: list[str]) -> Finished:
+        asked.append(argv)
+        if argv == ["--loaded"]:
+            return Finished(0, f"imported\n{json.dumps([found.to_json()])}", "")
+        files: list[object] = [[]] if argv == ["--deep"] else []
+        return Finished(0, json.dumps([HELD["facts"], HELD["unavailable"], *files]), "")
+
+    verdict = verify(held, answer)
+    assert [each.where.fact for each in verdict.image.findings] == ["loaded.openmp"]
+    assert (verdict.image.match, asked) == (False, [["--deep"], ["--loaded"]])
+    # It was verified before.
+    assert verify(held, answer, deep=False).image.match
+    assert asked[2:] == [["--facts"]]
 
 
 @pytest.mark.parametrize(
