@@ -160,10 +160,6 @@ StartOption = Annotated[
         show_default=False,
     ),
 ]
-BitsOption = Annotated[
-    bool,
-    typer.Option("--numerics", help="Also compute the canary on each node and compare the bits."),
-]
 
 
 def _split_options(options: str) -> list[str]:
@@ -223,7 +219,6 @@ def run(
     lock: LockOption = None,
     policy: PolicyOption = None,
     start: StartOptions = AS_FOUND,
-    numerics: BitsOption = False,
     python: PythonOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
@@ -242,16 +237,13 @@ def run(
       envlock fleet run -- python train.py         in a batch script of Slurm: srun python train.py
       envlock fleet run --launcher mpi -n 8 -- python train.py
                                                    mpirun -n 8 python train.py
-      envlock fleet run --numerics --options "-N 4 -n 8" -- python train.py
       srun envlock fleet run --launcher files -- python train.py
                                                    as each rank, started by any launcher
     """
     launch = FleetLaunch(
         start.engine, start.ranks, _split_options(start.options), start.to, start.timeout
     )
-    prepared = envlock.prepare_fleet(
-        command, find_near(lock), policy, launch, python=python, numerics=numerics
-    )
+    prepared = envlock.prepare_fleet(command, find_near(lock), policy, launch, python=python)
     _print_report(prepared.report, format)
     if not prepared.report.match:
         raise typer.Exit(prepared.report.exit_code)

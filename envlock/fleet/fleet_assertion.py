@@ -332,19 +332,15 @@ def gather_report(
     policy: Optional[str],
     timeout: float,
     mode: str = assertion.ENFORCING[0],
-    *,
-    problem: str = "",
 ) -> Verdict:
     """Return the decision of all ranks, which is the same on each; if they do not match, one of
     them prints it.
 
     It does so before the others learn it: a launcher may end the whole job as soon as the first
-    rank has ended. A rank with a `problem` states that instead of its facts.
+    rank has ended.
     """
     lock, own = inspect_rank(rank, path, mode, policy)
     size = rank.size or 1
-    if problem:
-        own = make_failure(rank, problem), None
 
     def decide(statements: Sequence[Statement], documents: Mapping[str, Document]) -> Decision:
         return _decide(board, size, lock, policy or None, statements, documents)

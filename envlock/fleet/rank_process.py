@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from envlock.fleet.statement import Stated
 
 
-CHECKED = "checked"
-"""The nodes that a job may run on, in its folder."""
-
-
 def write_statement(
     to: Optional[str] = None,
     lock: Optional[str] = None,
@@ -79,8 +75,7 @@ def become(
 ) -> int:
     """Become the command if all ranks are alike and as locked; otherwise rank 0 prints why not.
 
-    With a `job`, ranks meet under that name. If its folder names nodes, a rank on another one
-    refuses for all: only those were checked in a way that is not repeated here.
+    With a `job`, ranks meet under that name.
 
     Returns:
         The exit code, if it has not become the command.
@@ -94,12 +89,8 @@ def become(
     if job:
         environ[OWN["job"]] = job
     rank, board = place("files", to, environ)
-    checked = board.peek(CHECKED) if isinstance(board, Folder) else None
-    problem = ""
-    if isinstance(checked, list) and rank.node not in checked:
-        problem = "the canary was not computed on this node: the launcher chose another one"
     policy = read_policy(policy, os.environ)
-    verdict = gather_report(rank, board, lock, policy, timeout, problem=problem)
+    verdict = gather_report(rank, board, lock, policy, timeout)
     if verdict.exit_code:
         wait_for_readers(verdict.pause, verdict.exit_code)
         return verdict.exit_code

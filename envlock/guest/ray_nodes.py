@@ -3,9 +3,8 @@ the output of each.
 
 It runs where Ray is installed, in the interpreter of the environment. Argument: JSON with
 
-    folder, job   where to store the outputs; nodes do not have to share the folder
+    folder, job   where to store the statements; nodes do not have to share the folder
     program       the arguments of an interpreter; the folder of this package must be at the same place on every node
-    is_canary     true: the output is the answer of bits.py, and is stored as that. Else it is a statement with its facts
     timeout       seconds to wait for all nodes
     nodes         how many nodes there must be; null: all live nodes
 """
@@ -23,13 +22,12 @@ from envlock.fleet.ranks import OWN
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Dict, Iterator, List, Optional, Tuple, TypedDict
+    from typing import Dict, Iterator, List, Optional, TypedDict
 
     class Asked(TypedDict):
         folder: str
         job: str
         program: List[str]
-        is_canary: bool
         timeout: float
         nodes: Optional[int]
 
@@ -48,19 +46,15 @@ def main() -> None:
         sys.stderr.flush()
         os._exit(5)
     folder = Folder(asked["folder"], asked["job"])
-    for rank, output in _run_on_nodes(ray, folder, asked):
-        if asked["is_canary"]:
-            with open(os.path.join(folder.path, f"bits-{rank}.txt"), "wb") as stream:
-                stream.write(output)
-        else:
-            # Only the last line: modules that the program imports can have printed others.
-            folder.keep(*json.loads(output.rpartition(b"\n")[2]))
+    for output in _run_on_nodes(ray, folder, asked):
+        # Only the last line: modules that the program imports can have printed others.
+        folder.keep(*json.loads(output.rpartition(b"\n")[2]))
     # Not through Ray's shutdown, which waits for tasks that hang.
     os._exit(0)
 
 
-def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tuple[int, bytes]]:
-    """Yield each rank with the output of its node, except for nodes that are lost or on which the
+def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[bytes]:
+    """Yield the output of each node, except for nodes that are lost or on which the
     program failed.
     """
     # By value, because the workers of the cluster may not have this package.
@@ -89,7 +83,7 @@ def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tup
     for result in ready:
         rank = ranks[result]
         try:
-            yield rank, ray.get(result, timeout=1)
+            yield ray.get(result, timeout=1)
         except Exception as error:  # the error of a node that has died, or of the program
             reason = str(error).strip().splitlines()[-1]
             sys.stderr.write(f"node {names[nodes[rank]]}: {reason}\n")

@@ -19,7 +19,6 @@ from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_
 from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.jobs import choose_job
 from envlock.fleet.meeting import Pause
-from envlock.fleet.rank_process import CHECKED
 from envlock.fleet.rank_process import write_statement as state
 from envlock.fleet.reduction import reduction
 from envlock.guest import launch
@@ -27,7 +26,6 @@ from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
 from envlock.runtime.judgement import has_overrides_enabled
 from envlock.runtime.report import Report, clean, count
-from envlock.workflows.fleet_bits import BITS, add_bits, make_bits_request
 from envlock.workflows.locks import get_subject, load_document
 from envlock.workflows.run import Prepared, find_program
 
@@ -167,7 +165,6 @@ def prepare_fleet(
     start: FleetLaunch = AS_FOUND,
     *,
     python: Path | None = None,
-    numerics: bool = False,
 ) -> Prepared:
     """Let a launcher start a check as each rank; return the report on the ranks, with the job to
     start next.
@@ -184,7 +181,6 @@ def prepare_fleet(
         start: how the ranks are started.
         python: the interpreter of the environment, at the same place on every node; this one when
             not given.
-        numerics: also compare the bits of the canary on each node; not with `files`.
 
     Raises:
         OutsideError: the launcher is missing, or failed before any rank reported.
@@ -193,11 +189,6 @@ def prepare_fleet(
     engine = find(start.engine, os.environ, start.ranks)
     interpreter = python or Path(sys.executable)
     if engine == FILES:
-        if numerics:
-            raise UsageError(
-                "engine `files` cannot compute the canary",
-                hint=f"choose from: {', '.join(ENGINES)}",
-            )
         request = _make_request(
             start.to, lock, policy=policy, command=list(command), timeout=start.timeout
         )
@@ -213,10 +204,7 @@ def prepare_fleet(
         request = _make_request(
             start.to, lock, job=place.name, policy=policy, timeout=start.timeout
         )
-        report, statements = _check_ranks(job, request, start.timeout, lock, policy)
-        if numerics:
-            _, ending = job.run("bits", make_bits_request(place, lock), BITS)
-            add_bits(report, place, lock, policy, ending)
+        report = _check_ranks(job, request, start.timeout, lock, policy)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     if launcher.DRIVER:
@@ -226,9 +214,6 @@ def prepare_fleet(
     request = _make_request(
         start.to, lock, job=name, policy=policy, command=list(command), timeout=start.timeout
     )
-    if numerics and report.match:
-        checked = sorted({str(statement["node"]) for statement in statements})
-        folder.Folder(start.to, name).post(CHECKED, checked)
     words = [str(interpreter), *launch.build_module_arguments("rank", request)]
     return _make_prepared(job.make_argv(words), report)
 
@@ -264,7 +249,6 @@ class _Job:
             driver = {
                 "folder": request["folder"],
                 "job": request["job"],
-                "is_canary": guest == "bits",
                 "program": program,
                 "timeout": limit,
                 "nodes": self.ranks,
@@ -282,8 +266,8 @@ def _check_ranks(
     timeout: float,
     lock: str | None,
     policy: str | None,
-) -> tuple[Report[FleetEvidence], Sequence[Any]]:
-    """Return the report on the ranks that have answered, and their statements.
+) -> Report[FleetEvidence]:
+    """Return the report on the ranks that have answered.
 
     Raises:
         OutsideError: no rank has answered.
@@ -301,7 +285,7 @@ def _check_ranks(
     report = _judge_ranks(statements, documents, size or len(statements), lock, policy)
     if not is_good:
         report.notes.append(ending)
-    return report, statements
+    return report
 
 
 def _judge_ranks(

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from envlock.fleet.engines import ENGINES
-from envlock.fleet.folder import Folder
-from envlock.fleet.rank_process import CHECKED
 from tests.fleet import bed
 from tests.fleet.bed import ROOT
 
@@ -85,32 +83,6 @@ def test_alike_and_not_as_locked(tmp_path: Path, engine: str) -> None:
     done = run(tmp_path, engine, "n3 n4")
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert "  x all ranks: environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0\n" in done.stderr
-
-
-@pytest.mark.processes
-def test_a_rank_on_a_node_without_a_canary_keeps_all_from_starting(tmp_path: Path) -> None:
-    """What the check alone has measured holds for the nodes that it ran on."""
-    words = [
-        sys.executable,
-        "-c",
-        "from envlock.fleet.rank_process import become; exit(become(['echo', 'trains'], 'fleet', timeout=20, job='j'))",
-    ]
-    ends = {}
-
-    def start(rank: int) -> None:
-        own = {"RANK": str(rank), "SIZE": "2", "NODE": f"n{rank + 1}"}
-        variables = {f"ENVLOCK_FLEET_{name}": value for name, value in own.items()}
-        ends[rank] = bed.run(words, tmp_path, variables)
-
-    for nodes, code in ((["n1", "n2"], 0), (["n1"], 4)):
-        Folder(str(tmp_path / "fleet"), "j").post(CHECKED, nodes)
-        threads = [threading.Thread(target=start, args=[rank]) for rank in range(2)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        assert [ends[rank].code for rank in range(2)] == [code, code], ends
-    assert "  ? n2 (rank 1): cannot report: the canary was not computed on this node" in ends[0].errors
 
 
 NODE = """\
