@@ -63,8 +63,8 @@ FENCED = re.compile(r"^```.*?^```$|<!--.*?-->", re.DOTALL | re.MULTILINE)
 CODE = ("envlock", "tools", "benchmarks")
 """The folders whose docstrings and comments are read."""
 
-NOT_READ = ("style.md", "census.md")
-"""The page that names the unwanted words, and the one that is rewritten with its figures."""
+NOT_READ = ("style.md",)
+"""The page that names the unwanted words."""
 
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 HINT = re.compile(r"""\bhint\s*=\s*\(?\s*f?["'](?P<one>[^"]*)["'](?:\s+if [^"\n]* else f?"(?P<other>[^"]*)")?""")
