@@ -35,7 +35,6 @@ _EXPORTS = {
     "allowed": "envlock.workflows.policy",
     "activate": "envlock.runtime.activation",
     "assert_fleet": "envlock.fleet.fleet_assertion",
-    "assert_late_rank": "envlock.fleet.late_rank",
     "assert_loaded": "envlock.runtime.assertion",
     "assert_locked": "envlock.runtime.assertion",
     "base_images": "envlock.workflows.images",
@@ -95,7 +94,6 @@ if TYPE_CHECKING:
     from envlock.divergence.in_process import diverge as diverge
     from envlock.divergence.live_dataset import lint_dataset as lint_dataset
     from envlock.fleet.fleet_assertion import assert_fleet as assert_fleet
-    from envlock.fleet.late_rank import assert_late_rank as assert_late_rank
     from envlock.integrations.jupyter import load_ipython_extension as load_ipython_extension
     from envlock.integrations.jupyter import unload_ipython_extension as unload_ipython_extension
     from envlock.lock.document import save as save

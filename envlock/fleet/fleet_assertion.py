@@ -12,7 +12,7 @@ from weakref import WeakSet
 from envlock.fleet import mpi_mail, tf_store
 from envlock.fleet.check_settings import read_policy
 from envlock.fleet.digest import digest, parse_report, split_by_root
-from envlock.fleet.folder import FACTS, Folder
+from envlock.fleet.folder import Folder
 from envlock.fleet.meeting import CROWD_PAUSE, find_headline, get_nonce, meet
 from envlock.fleet.node_sets import Places, group_by
 from envlock.fleet.problems import MISSING
@@ -434,11 +434,6 @@ def _decide(
         if isinstance(board, Folder) and _is_repeated(board, text, count_restarts(os.environ)):
             text = f"{report.headline}, as before this restart; {NO_RESTART}"
         _tell(text, modes)
-    elif isinstance(board, Folder):
-        # For a rank that joins the job later: late_rank.py.
-        root = statements[0]["root"]
-        if root in documents:
-            board.post(FACTS + root, documents[root])
     decision["report"] = report.to_json()
     return decision
 

@@ -23,9 +23,9 @@ RANK, FACTS = "rank-", "facts."
 END = ".json"
 DECISION = ".decision"
 HOLD_WAIT, HOLD_LOOKS = 0.02, 25
-"""Seconds between two tries to hold an answer, which a late rank may look at in that moment."""
+"""Seconds between two tries to hold an answer, which another process of the rank may look at in that moment."""
 LOOKED_AT = 8
-"""Ranks of an attempt that a late rank looks for."""
+"""Ranks of an attempt that another process looks for."""
 MODE = 0o775
 """Independent of the umask: any user who can write to the folder can forge a verdict."""
 ANOTHER = f"name another folder: {VARIABLE}"
@@ -204,7 +204,7 @@ class Folder:
     def _is_locked(self, nonce: str, rank: int) -> bool:
         try:
             with open(os.path.join(self.path, nonce, f"{rank}{END}"), "rb") as answer:
-                # Shared: many late ranks can look at the same moment.
+                # Shared: several processes can look at the same moment.
                 return _lock(answer.fileno(), is_shared=True) is False
         except OSError:
             return False

@@ -50,30 +50,6 @@ def report_lost_decision(name: str) -> Report:
     )
 
 
-def report_no_job(folder: str, timeout: float) -> Report:
-    """Return the report of a late rank that finds no verdict on the ranks of its job."""
-    why = "A rank that joins a job is compared with the ranks that have started, and there is nothing to compare."
-    fix = (
-        'Let the first ranks call `assert_fleet(engine="files")` with the same folder and job, '
-        "before this one comes."
-    )
-    message = f"no verdict on the ranks of this job in {folder} within {timeout:g} s"
-    return _make_report(message, why, fix)
-
-
-def report_ended_job(folder: str) -> Report:
-    """Return the report of a late rank that finds a verdict, but none of the ranks it is about."""
-    why = (
-        "A verdict outlives its job, and the next job of the same name may have other environments: "
-        "it counts only while one of its ranks holds a lock in the folder."
-    )
-    fix = (
-        "Start the ranks of the job before this one comes, and give each job a name of its own; "
-        "if they run, mount the folder with locks that all nodes see (flock)."
-    )
-    return _make_report(f"the ranks of the verdict in {folder} have ended", why, fix)
-
-
 def report_decided(timeout: float, said: str) -> Report:
     """Return the report of a rank that came after the decision on its job.
 
@@ -91,13 +67,6 @@ def report_decided(timeout: float, said: str) -> Report:
         f"and rank 0 has not called again within {timeout:g} s"
     )
     return _make_report(message, why, fix)
-
-
-def report_refused_job(folder: str) -> Report:
-    """Return the report of a late rank whose job did not start."""
-    why = "The ranks that a late rank joins have refused to start."
-    fix = "Read what rank 0 has printed, and start the job again."
-    return _make_report(f"the ranks of this job have refused: {folder}", why, fix)
 
 
 def report_double(rank: int, nodes: str) -> Report:

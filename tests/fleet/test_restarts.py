@@ -1,4 +1,4 @@
-"""Ranks that an autoscaler adds to a job, and ranks that an elastic launcher starts again."""
+"""Ranks that come after the verdict, and ranks that an elastic launcher starts again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,39 +15,16 @@ from typing import Any
 
 import pytest
 
-import envlock
 from envlock.fleet.fleet_assertion import _decide
 from envlock.fleet.folder import Folder
+from envlock.fleet.meeting import get_nonce
 from envlock.fleet.ranks import count_restarts, find_rank
-from envlock.runtime.errors import EnvironmentMismatch, UsageError
+from envlock.runtime.errors import UsageError
 from tests.fleet.bed import ROOT, run
 from tests.fleet.ranks import rank
 
 ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 ALONE = "import envlock; envlock.assert_fleet(folder='fleet', timeout=8)"
-LATE = "import envlock; print(envlock.assert_late_rank(folder='fleet', node='n9', timeout=1))"
-
-
-def start_job(folder: Path, *odd: int) -> list[Any]:
-    """Run a job of two ranks, one after the other but for the end, and return how they end."""
-    ends: dict[int, Any] = {}
-
-    def start(number: int) -> None:
-        own = {"RANK": str(number), "SIZE": "2", "JOB": "j", "NODE": f"n{number}"}
-        variables = {f"ENVLOCK_FLEET_{name}": value for name, value in own.items()}
-        ends[number] = run([sys.executable, "-c", ALONE], folder, {**variables, **(ODD if number in odd else {})})
-
-    threads = [threading.Thread(target=start, args=[number]) for number in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return [ends[number] for number in range(2)]
-
-
-def join(folder: Path, **more: str) -> Any:
-    """Return how a rank ends that joins the job."""
-    return run([sys.executable, "-c", LATE], folder, {"ENVLOCK_FLEET_JOB": "j", **more})
 
 
 BEGIN = "import os, pathlib, time; pathlib.Path('began-' + os.environ['ENVLOCK_FLEET_RANK']).touch(); time.sleep(60)"
@@ -86,51 +62,13 @@ def running_job(folder: Path, *words: str) -> Iterator[list[subprocess.Popen[byt
 
 
 @pytest.mark.processes
-def test_a_late_rank_is_compared_with_those_that_run(tmp_path: Path) -> None:
-    with running_job(tmp_path) as (first, _):
-        check_late_ranks(tmp_path)
-        end(first)
-        assert join(tmp_path).code == 0, "one of the ranks still runs"
-
-
-def check_late_ranks(tmp_path: Path) -> None:
-    assert join(tmp_path).code == 0
-    done = join(tmp_path, **ODD)
-    assert (done.code, done.output) == (1, "")
-    assert done.errors.splitlines()[:2] == [
-        "envlock: does not match: 1 of 2 ranks differ, and no environment has a majority",
-        "  x n9 (rank 1): environ.TF_ENABLE_ONEDNN_OPTS: n0 (rank 0) unset, here 0",
-    ]
-    warned = join(tmp_path, ENVLOCK_MODE="warn", **ODD)
-    assert (warned.code, "ENVLOCK_MODE=warn, so this does not stop the program" in warned.errors) == (0, True)
-    more = join(tmp_path, ENVLOCK_POLICY="functional")
-    assert (more.code, "  x ranks ask for different policies: " in more.errors) == (1, True)
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("how", ["ended", "killed"])
-def test_a_verdict_of_ranks_that_have_ended_is_not_believed(tmp_path: Path, how: str) -> None:
-    """The job is started again under the same name, with other environments, and the late rank is the first to come."""
-    if how == "ended":
-        assert [each.code for each in start_job(tmp_path)] == [0, 0]
-    else:
-        with running_job(tmp_path):
-            pass
-    done = join(tmp_path)
-    assert (done.code, done.output, done.errors.splitlines()[0]) == (
-        4,
-        "",
-        "envlock: cannot decide: the ranks of the verdict in fleet/j have ended",
-    )
-
-
-@pytest.mark.processes
 def test_a_program_that_a_rank_becomes_goes_on_holding_the_verdict(tmp_path: Path) -> None:
     """`fleet run --launcher files -- CMD`: and CMD, which calls once more, is no second process of a rank."""
     command = f"{sys.executable} -c {shlex.quote(RUNNING)}; true"
     words = [sys.executable, "-m", "envlock", "fleet", "run", "--launcher", "files", "--to", "fleet", "--"]
     with running_job(tmp_path, *words, "sh", "-c", command):
-        assert join(tmp_path).code == 0
+        nonce = get_nonce(Folder(str(tmp_path / "fleet"), "j").peek("call"))
+        assert Folder(str(tmp_path / "fleet"), "j").is_held(nonce)
     assert [(tmp_path / f"errors-{number}").read_text() for number in range(2)] == ["", ""]
 
 
@@ -152,45 +90,6 @@ def test_a_second_process_of_a_rank_says_at_once_that_the_job_was_decided(tmp_pa
         "envlock: cannot decide: this job was decided before this rank came (2 ranks alike), "
         "and rank 0 has not called again within 1 s"
     )
-
-
-@pytest.mark.processes
-def test_a_late_rank_of_a_job_that_has_refused_refuses(tmp_path: Path) -> None:
-    assert [each.code for each in start_job(tmp_path, 1)] == [1, 1]
-    done = join(tmp_path)
-    assert (done.code, done.errors.splitlines()[0]) == (
-        4,
-        "envlock: cannot decide: the ranks of this job have refused: fleet/j",
-    )
-
-
-def test_a_late_rank_without_a_job_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ENVLOCK_FLEET_JOB", raising=False)
-    with pytest.raises(EnvironmentMismatch) as raised:
-        envlock.assert_late_rank(folder=tmp_path, job="j", timeout=0.1)
-    assert raised.value.exit_code == 4
-    assert raised.value.report.headline == (
-        f"cannot decide: no verdict on the ranks of this job in {tmp_path}/j within 0.1 s"
-    )
-    with pytest.raises(UsageError, match="the job has no name"):
-        envlock.assert_late_rank(folder=tmp_path)
-
-
-@pytest.mark.parametrize("lost", ["0.json", "facts"])
-def test_what_the_first_ranks_left_and_is_lost_is_no_match(tmp_path: Path, lost: str) -> None:
-    board = Folder(str(tmp_path), "j")
-    (statement, document), *_ = [rank(each, 2) for each in range(2)]
-    board.post("call", {"nonce": "aa", "root": statement["root"], "node": "n1"})
-    board.post("aa/0", statement)
-    board.post(f"facts.{statement['root']}", document)
-    board.post("aa.decision", {"by": 0, "report": {"match": True}})
-    for file in [*tmp_path.rglob("0.json"), *tmp_path.rglob("facts*")]:
-        if file.name.startswith(lost):
-            file.unlink()
-    with pytest.raises(EnvironmentMismatch) as raised:
-        envlock.assert_late_rank(folder=tmp_path, job="j", timeout=0)
-    assert raised.value.exit_code == 4
 
 
 def test_a_report_is_printed_once_however_often_the_launcher_starts_the_job_again(
