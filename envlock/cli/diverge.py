@@ -16,11 +16,8 @@ from envlock.cli.options import (
 from envlock.cli.output import Terminal, emit, get_width, has_color, say, talk
 from envlock.cli.parser import Command, Group, make_app, spread_groups
 from envlock.cli.signals import interrupt_on_signals
-from envlock.lock.writer import write_atomically
 from envlock.reports import render
-from envlock.reports.divergence_page import render_page
 from envlock.runtime.report import count
-from envlock.workflows.repeat import need_folder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,9 +61,6 @@ InGraphOption = Annotated[
         "--in-graph", help="Look inside graphs where runs differ, instead of running eagerly."
     ),
 ]
-HtmlOption = Annotated[
-    Path | None, typer.Option("--html", help="Also write the report as a page.", show_default=False)
-]
 TraceOutput = Annotated[
     Path, typer.Option("--output", "-o", help="Trace to write.", show_default=False)
 ]
@@ -89,7 +83,6 @@ def run(
     steps: StepsOption = None,
     fresh: FreshOption = False,
     in_graph: InGraphOption = False,
-    html: HtmlOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Run a program several times and find the first operation that differs.
@@ -107,10 +100,7 @@ def run(
       envlock diverge pkg.train:step             a function of a module of a package
       envlock diverge pkg.train                  a module as a program
       envlock diverge train.py -- --epochs 1     5 runs of a script, each in a new process
-      envlock diverge train.py:step --html a.html
-                                                 with the operations around the difference, as a page
     """
-    need_folder_of(html)
     with interrupt_on_signals() as stop:
         report = envlock.diverge_script(
             run.program,
@@ -120,9 +110,6 @@ def run(
             in_graph=in_graph,
             progress=Terminal(),
         )
-    if html is not None:
-        write_atomically(html, render_page(report).encode("utf-8"), "page")
-        talk(f"wrote {html}")
     if report.evidence.stopped is None:
         show(report, format)
     emit(render(report, format, color=has_color(), width=get_width()))

@@ -53,7 +53,6 @@ from envlock.workflows import (
 from tests.chaos import readers
 from tests.containers.plans import lock as planned_lock
 from tests.containers.plans import planned, wheelhouse
-from tests.divergence.reports import report as divergence
 from tests.locks import document, encode
 from tests.numerics.canaries import section
 from tests.packages.file_server import files
@@ -515,13 +514,6 @@ VICTIMS: dict[str, Victim] = {
         ("page.html",),
         ("cli/repeat.py:_write",),
         _drawing,
-    ),
-    "diverge --html": Victim(
-        holding(page__html=b"old"),
-        command("diverge", "train.py", "--html", "page.html"),
-        ("page.html",),
-        ("cli/diverge.py:run",),
-        replaced((facade, "diverge_script", lambda *_, **__: divergence())),
     ),
     "diverge record": Victim(
         holding(train__py=SCRIPT, a__trace=b"old"),

@@ -24,7 +24,6 @@ SETTLING = frozenset(
 )
 """Functions whose result does not depend on the order of what they are given, or that take one thing."""
 SETTLING_METHODS = frozenset({"sort", "natsorted", "argsort", "unique", "isin"})
-SORTING = ("sorted", "natsorted", "set")
 TEXTUAL = frozenset(
     {
         *("decode", "findall", "format", "lower", "open", "read", "readlines", "replace", "split"),

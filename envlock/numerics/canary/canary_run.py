@@ -212,36 +212,6 @@ def _make_request(settings: Settings, device: str | int, skipped: list[str]) -> 
     }
 
 
-def make_request(settings: Settings) -> dict[str, object]:
-    """Return the request to the battery as a rank of a job: all groups except one, on the
-    processor.
-    """
-    return _make_request(settings, CPU, [FATAL])
-
-
-def read_answers(ended: launch.Ended, settings: Settings) -> Numerics:
-    """Return the answers of a battery that ran elsewhere.
-
-    How a process there ended is not known: a group that it began and did not finish counts as one
-    that gave no answer in time.
-
-    Raises:
-        FactError: TensorFlow or NumPy cannot be imported there, or the answer is malformed.
-    """
-    answers = _Answers()
-    for answer in ended.answers:
-        answers.take(answer)
-    answers.end_group(_describe_end(None))
-    if not answers.head:
-        raise FactError("the canary did not answer", hint="run `envlock canary` there")
-    try:
-        return parse_numerics(
-            {**answers.render_head(), "groups": answers.render_groups(settings, CPU)}
-        )
-    except ValueError as error:
-        raise _refuse_answer(str(error)) from None
-
-
 def _compute_on_device(
     python: Path | None,
     settings: Settings,
