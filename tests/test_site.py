@@ -32,6 +32,10 @@ SEARCHED = {
 }
 """What somebody types into a search engine who does not know envlock, and the page that answers."""
 
+LINTERS = ("envlock lint", "envlock.lint_dataset")
+PAGES = {each.code.lower() for each in list_codes().values() if each.command in LINTERS}
+"""The codes that have a page; `envlock explain` prints the others."""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -62,7 +66,7 @@ def test_links_lead_to_the_pages_of_the_site() -> None:
 def test_each_code_has_a_page_with_its_reason_and_its_remedy(tmp_path: Path) -> None:
     write_pages(ROOT, tmp_path / "pages")
     folder = tmp_path / "pages/reference/codes"
-    assert {path.stem for path in folder.iterdir()} == {code.lower() for code in list_codes()}
+    assert {path.stem for path in folder.iterdir()} == PAGES
     without_remedy = []
     for path in folder.iterdir():
         text = path.read_text(encoding="utf-8")
@@ -99,7 +103,7 @@ def test_what_is_searched_for_is_on_the_page_that_answers(sentence: str, page: s
 def test_every_page_is_built_with_a_search_and_nothing_from_outside(folder: Path) -> None:
     site = folder / ".site/html"
     built = {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")}
-    codes = {f"reference/codes/{code.lower()}.md" for code in list_codes()}
+    codes = {f"reference/codes/{name}.md" for name in PAGES}
     assert {*NAVIGATION, *codes} == built - {"404.md"}
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")

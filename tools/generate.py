@@ -4,9 +4,7 @@ envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half re
 envlock/data/lockfile.schema.json   from the pydantic models
 envlock/data/settings.schema.json   from the settings of a project
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
-docs/reference/canary.md      from envlock/data/canary.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
-docs/reference/findings.md    from what `envlock explain CODE` prints
 docs/reference/lint.md        from envlock/data/lint.toml
 docs/reference/advice.md      from tests/diagnosis/advice.toml
 docs/reference/cli.md         from the help of each command
@@ -30,9 +28,7 @@ from operator import attrgetter
 from pathlib import Path
 
 import advice_page
-import canary_page
 import determinism_page
-import findings_page
 import lint_page
 import python_page
 import rooms
@@ -452,9 +448,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),
         "envlock/data/lockfile.schema.json": models.render_schema(),
         "envlock/data/settings.schema.json": settings_schema.render(),
-        "docs/reference/canary.md": canary_page.page(),
         "docs/reference/determinism.md": determinism_page.page(),
-        "docs/reference/findings.md": findings_page.page(),
         "docs/reference/lint.md": lint_page.page(),
         "docs/reference/advice.md": advice_page.page(),
         "docs/reference/policies.md": policies_page(),

@@ -32,7 +32,7 @@ CODE_OR_LINK = re.compile(
     rf"(?P<code>^ *```.*?^ *```$|`[^`\n]+`)|{LINK.pattern}", re.MULTILINE | re.DOTALL
 )
 
-CODES = {"docs/reference/findings.md": "###", "docs/reference/lint.md": "##"}
+CODES = {"docs/reference/lint.md": "##"}
 """The pages with a section for each code, and the heading of such a section."""
 
 COMMENT = re.compile(r"^<!-- .* -->\n", re.MULTILINE)
