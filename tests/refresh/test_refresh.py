@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 import shutil
+import subprocess
 import sys
 import tarfile
 import zipfile
@@ -17,6 +20,7 @@ import pytest
 import tomllib
 
 from envlock.web.limits import Limits
+from tests.golden_files import assert_as_golden
 from tests.packages.file_server import files
 from tests.packages.server import IndexServer, index_server
 from tests.web.hostile import Reply, always, answer
@@ -126,6 +130,72 @@ def test_from_nothing_to_a_made_up_tensorflow(tmp_path: Path, data: Path) -> Non
     assert find_lost(data) == []
     assert again == found
     assert {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()} == first
+
+
+DECIDED = {
+    "tensorflow_builds": (
+        r"^code = \[\n",
+        'code = [\n  { tensorflow = ["2.23"], targets = ["sm_80", "compute_90"], source = "fatbin: 2.23.0" },\n',
+    ),
+    "compatibility": (r"(?<=,)<2\.23(?=\")", "<2.24"),
+    **dict.fromkeys(
+        ("environ", "determinism_variables", "determinism_sources", "determinism_recipes"),
+        (r"^horizon = .*$", f'horizon = {{ day = "{DAY}", of = "TensorFlow", through = "2.23.0" }}'),
+    ),
+}
+"""What a person writes after `make refresh` has asked about a made-up TensorFlow 2.23: two of its questions, and four tables
+that no run asks."""
+SUPPORTED = """
+from tests.data import test_horizons, test_tensorflow_versions
+for ask in (test_horizons.ask_doctor, test_horizons.ask_images, test_horizons.ask_linter):
+    print(ask.__name__, [each for each in ask("2.23.0") if "newer than the sources checked here" in each])
+try:
+    test_tensorflow_versions.test_every_table_knows_the_newest_tensorflow()
+except AssertionError as error:
+    print(error)
+"""
+
+
+@pytest.mark.processes
+def test_one_difference_supports_a_made_up_tensorflow(tmp_path: Path) -> None:
+    """The golden file is that difference: what the run adds, what it asks, and what a person then writes."""
+    copy = Path(shutil.copytree(ROOT / "envlock", tmp_path / "copy" / "envlock"))
+    data, lines = copy / "data", ["# make refresh"]
+    assert [line for line in ask_in(copy.parent).splitlines()[:3] if line.endswith(" []")] == []
+    add_tensorflow(tmp_path / "index", "2.23.0", {"keras-nightly": "keras", ">=9.10.2.21": ">=9.20.0"})
+    with recorded(tmp_path) as (web, _):
+        answers = [refresh(name, web, data, DAY) for name in ("tensorflow", "needs")]
+    lines += list_new_lines(DATA, data)
+    lines += ["# asks", *(each for wrong, decide in answers for each in [*wrong, *decide])]
+    asked = Path(shutil.copytree(data, tmp_path / "asked"))
+    for name, (old, new) in DECIDED.items():
+        text, count = re.subn(old, new, (data / f"{name}.toml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert count > 0
+        (data / f"{name}.toml").write_text(text, encoding="utf-8")
+    lines += ["# a person writes", *list_new_lines(asked, data)]
+    assert_as_golden("\n".join(lines) + "\n", Path(__file__).parent / "golden" / "2.23.txt")
+    said = ask_in(copy.parent)
+    assert said.splitlines()[:3] == ["ask_doctor []", "ask_images []", "ask_linter []"]
+    # Left are the places that run TensorFlow itself; the test that names them is in tests/data.
+    assert said.endswith("TensorFlow 2.23.0 is missing there: docs/contributing/tensorflow-version.md\n")
+
+
+def ask_in(folder: Path) -> str:
+    """Return what commands say of TensorFlow 2.23.0 with the tables of a copy of the package."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", SUPPORTED], cwd=folder, env=environ, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def list_new_lines(before: Path, after: Path) -> list[str]:
+    """Return each line of the tables that is only in the later ones, below the name of its table, cut at some length."""
+    lines = []
+    for file in sorted(after.glob("*.toml")):
+        old = (before / file.name).read_text(encoding="utf-8").splitlines()
+        new = [line for line in file.read_text(encoding="utf-8").splitlines() if line not in old]
+        lines += [file.name, *(f"+ {line.strip()[:240]}" for line in new)] if new else []
+    return lines
 
 
 def test_a_candidate_gives_way_to_its_release(tmp_path: Path, data: Path) -> None:

@@ -83,7 +83,7 @@ def refresh(name: str, web: Web, data: Path, day: str) -> tuple[list[str], list[
         found = ask(web, tomllib.loads(before), day)
         text = before
         added: list[str] = []
-        wrong: list[str] = []
+        wrong = found.wrong
         for asked in found.lists:
             merged = merge(text, asked)
             text, added, wrong = merged.text, [*added, *merged.added], [*wrong, *merged.wrong]

@@ -95,6 +95,7 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
             if key[0] and key not in told:
                 told.add(key)
                 names.setdefault(chip, set()).add(part)
+    found.wrong = list(_take_out_moved(names, table))
     sources = {
         True: f"products: driver {driver[1]}, and devices: version {version[1]}, asked on {day}",
         False: f"devices: version {version[1]}, asked on {day}",
@@ -123,6 +124,20 @@ def _list_devices(text: str) -> Iterator[tuple[str, str, str]]:
         match = DEVICE.match(line)
         if match is not None:
             yield match[1], match[2], match[3]
+
+
+def _take_out_moved(names: dict[str, set[str]], table: dict[str, Any]) -> Iterator[str]:
+    """Take out the names that rows have at another compute capability, and yield a sentence for each."""
+    known: dict[str, set[str]] = {}
+    for row in table["card"]:
+        for name in row["names"]:
+            known.setdefault(name, set()).add(row["compute_capability"])
+    for chip, each in names.items():
+        for name in sorted(each):
+            capability, others = CAPABILITIES[chip], sorted(known.get(name, ()))
+            if others and capability not in others:
+                each.discard(name)
+                yield f"card {name}: {' and '.join(others)} by its rows, but {capability} ({chip}) by the lists"
 
 
 def _split(name: str) -> Iterator[str]:

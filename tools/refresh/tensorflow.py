@@ -54,7 +54,7 @@ def ask_builds(web: Web, table: dict[str, Any], day: str) -> Found:
         if wants:
             extra = _describe_extra(wants, str(version))
             old = known.get(minor(str(version)), {})
-            if old.get("tensorflow", "rc") != str(version) and not _is_like(old, extra):
+            if old.get("tensorflow") == str(version) or not _is_like(old, extra):
                 extras.append({**extra, "source": f"metadata: {wheel.name}, asked on {day}"})
             row |= {"cuda": minor(extra["cuda"]), "cudnn": minor(extra["cudnn"])}
         builds.append(

@@ -1,0 +1,167 @@
+"""Each module of the refresh by the same table: asked twice, and sources that lie, are cut off, fail or are slow."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.refresh.test_refresh import (
+    DATA,
+    DAY,
+    DEVICES,
+    IMAGES,
+    MODULES,
+    PLACES,
+    PRODUCTS,
+    RECORDED,
+    Web,
+    add_tensorflow,
+    add_versions,
+    find_lost,
+    recorded,
+    refresh,
+    rows,
+)
+from tests.web.hostile import Reply, Request, always, answer
+
+pytestmark = pytest.mark.network
+
+ASKED = {"tensorflow": "index", "needs": "index", "standalone": "index", "slim": IMAGES, "cards": PRODUCTS}
+"""Whom each module asks: the package index, or a list."""
+VERSIONS = (RECORDED / "download-metadata.json").read_text(encoding="utf-8")
+KNOWN = next(row for row in rows(DATA, "standalone_pythons", "build") if row["python"] == "3.14.9")
+
+
+def copy_with_less(folder: Path) -> Path:
+    """Return a copy of the tables without some rows, so that each source has something new."""
+    copy = Path(shutil.copytree(DATA, folder))
+    for name, left_out in (("standalone_pythons", 'python = "3.15.'), ("cuda_images", 'chip = "GB')):
+        lines = (copy / f"{name}.toml").read_text(encoding="utf-8").splitlines()
+        kept = "".join(f"{line}\n" for line in lines if left_out not in line)
+        (copy / f"{name}.toml").write_text(kept, encoding="utf-8")
+    return copy
+
+
+def read(data: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in data.iterdir() if file.is_file()}
+
+
+@contextmanager
+def sources(
+    folder: Path, name: str, trouble: str = "", lie: Callable[[Path], dict[str, bytes]] | None = None
+) -> Iterator[Web]:
+    """Serve news for each module; one source is in trouble, or lies."""
+    (folder / "index").mkdir(parents=True)
+    add_tensorflow(folder / "index", "2.23.0")
+    add_versions(folder / "index", VERSIONS)
+    changed = {"python": (RECORDED / "python").read_bytes() + b"\nTags: 3.14.0-slim-trixie\n"}
+    changed |= lie(folder / "index") if lie else {}
+    odd: dict[str, Reply] = {}
+    if trouble and ASKED[name] != "index":
+        odd[ASKED[name]] = TROUBLES[trouble]
+    with recorded(folder, odd, **changed) as (web, index):
+        if trouble and ASKED[name] == "index":
+            index.troubles.add(trouble)
+        yield web
+
+
+def drip(_: Request, sock: socket.socket) -> None:
+    """Send a byte now and then."""
+    sock.sendall(answer(b"", Content_Length="9999"))
+    for _second in range(40):
+        time.sleep(0.2)
+        sock.sendall(b"x")
+
+
+TROUBLES: dict[str, Reply] = {
+    "500": always(answer(b"", "500 Internal Server Error")),
+    "breaks off": always(answer(b"cut", Content_Length="9999")),
+    "login page": always(answer(b"<html>Password")),
+    "slow loris": drip,
+}
+"""What a list does where the index of tests/packages/server.py has a trouble of that name."""
+
+
+def test_every_module_is_in_the_table() -> None:
+    assert set(ASKED) == set(MODULES) == set(LIES)
+    assert set(PLACES) == {IMAGES, PRODUCTS, DEVICES}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_asked_twice_it_writes_the_same_bytes(tmp_path: Path, name: str) -> None:
+    written = []
+    for turn in ("first", "second"):
+        data = copy_with_less(tmp_path / f"data-{turn}")
+        before = read(data)
+        with sources(tmp_path / turn, name) as web:
+            refresh(name, web, data, DAY)
+        assert len(read(data).items() - before.items()) == 1
+        written.append(read(data))
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("name", MODULES)
+def test_a_source_in_trouble_loses_nothing_and_is_one_sentence(tmp_path: Path, name: str, trouble: str) -> None:
+    data = copy_with_less(tmp_path / "data")
+    before = read(data)
+    with sources(tmp_path, name, trouble) as web:
+        (sentence,), decide = refresh(name, web, data, DAY)
+    assert (sentence.endswith("; nothing was changed"), "\n" in sentence, decide) == (True, False, [])
+    assert read(data) == before
+    # What it says once it is well again is not lost either.
+    with sources(tmp_path / "later", name) as web:
+        refresh(name, web, data, DAY)
+    assert read(data) != before
+
+
+def lie_about_cuda(index: Path) -> dict[str, bytes]:
+    add_tensorflow(index, "2.21.0", {">=9.10.2.21": ">=1.0"})
+    return {}
+
+
+def lie_about_protobuf(index: Path) -> dict[str, bytes]:
+    add_tensorflow(index, "2.21.0", {"<8.0.0": "<9.0.0"})
+    return {}
+
+
+def lie_about_digest(index: Path) -> dict[str, bytes]:
+    add_versions(index, VERSIONS.replace(KNOWN["sha256"], "0" * 64))
+    return {}
+
+
+def lie_about_suite(index: Path) -> dict[str, bytes]:
+    return {"python": (RECORDED / "python").read_bytes() + b"\nTags: 3.13.99-slim-trixie\n"}
+
+
+def lie_about_chip(index: Path) -> dict[str, bytes]:
+    return {"pci": (RECORDED / "pci.ids").read_bytes().replace(b"GA100 [A100", b"GH100 [A100")}
+
+
+LIES = {
+    "tensorflow": (lie_about_cuda, 'cudnn "1.0"'),
+    "needs": (lie_about_protobuf, "<9.0.0"),
+    "standalone": (lie_about_digest, "0" * 64),
+    "slim": (lie_about_suite, "is followed by 99; whether those between were built is not listed"),
+    "cards": (lie_about_chip, "card NVIDIA A100-SXM4-40GB: 8.0 by its rows, but 9.0 (GH100) by the lists"),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_source_that_lies_about_a_row_is_told_and_the_row_stays(tmp_path: Path, name: str) -> None:
+    lie, said = LIES[name]
+    data = Path(shutil.copytree(DATA, tmp_path / "data"))
+    with sources(tmp_path, name, lie=lie) as web:
+        wrong, decide = refresh(name, web, data, DAY)
+    assert len([each for each in [*wrong, *decide] if said in each]) == 1
+    lost = [line for line in find_lost(data) if 'chip = "' not in line]  # a chip's row may grow
+    assert lost == []
+    assert [line for line in (data / f"{MODULES[name][0]}.toml").read_text().splitlines() if said in line] == []
+    names = {row["compute_capability"]: row["names"] for row in rows(data, "cuda_images", "card") if "chip" in row}
+    assert "NVIDIA A100-SXM4-40GB" not in names["9.0"]
