@@ -162,9 +162,11 @@ def _read_code(path: str) -> tuple[str, Cells | None]:
     if not path.endswith(SUFFIX):
         try:
             return data.decode(detect_encoding(BytesIO(data).readline)[0]), None
-        except (SyntaxError, UnicodeDecodeError, LookupError):
+        except (SyntaxError, UnicodeDecodeError, LookupError) as error:
             raise Unreadable(
-                "it is not text in the encoding it declares (UTF-8 where it declares none)"
+                "it holds NUL bytes, as no Python does"  # as `tokenize` says from Python 3.14 on
+                if "null bytes" in str(error)
+                else "it is not text in the encoding it declares (UTF-8 where it declares none)"
             ) from None
     try:
         text, cells = code(data.decode("utf-8-sig"))

@@ -205,7 +205,8 @@ def leaves(model: type[BaseModel], before: tuple[str, ...] = ()) -> Iterator[str
             elif get_origin(inside) is dict:
                 row = next(each for each in options(get_args(inside)[1]) if each is not type(None))
                 below = (*before, name, "*")
-                yield from leaves(row, below) if issubclass(row, BaseModel) else [".".join(below)]
+                is_model = isinstance(row, type) and issubclass(row, BaseModel)
+                yield from leaves(row, below) if is_model else [".".join(below)]
             elif inside is not type(None):
                 yield ".".join((*before, name))
 

@@ -10,22 +10,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from refresh.__main__ import DATA, MODULES, refresh
+from refresh.web import Web
 
 from tests.refresh.test_refresh import (
-    DATA,
     DAY,
     DEVICES,
     IMAGES,
-    MODULES,
     PLACES,
     PRODUCTS,
     RECORDED,
-    Web,
     add_tensorflow,
     add_versions,
     find_lost,
     recorded,
-    refresh,
     rows,
 )
 from tests.web.hostile import Reply, Request, always, answer

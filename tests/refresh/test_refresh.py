@@ -18,6 +18,9 @@ from typing import Any
 
 import pytest
 import tomllib
+from refresh.__main__ import DATA, LIMIT, MODULES, check_ages, refresh
+from refresh.rows import find_list, format_row, parse_row
+from refresh.web import Web
 
 from envlock.web.limits import Limits
 from tests.golden_files import assert_as_golden
@@ -26,11 +29,6 @@ from tests.packages.server import IndexServer, index_server
 from tests.web.hostile import Reply, always, answer
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tools"))
-from refresh.__main__ import DATA, LIMIT, MODULES, check_ages, refresh  # noqa: E402
-from refresh.rows import find_list, format_row, parse_row  # noqa: E402
-from refresh.web import Web  # noqa: E402
-
 pytestmark = pytest.mark.network
 
 RECORDED = Path(__file__).parent / "recorded"
