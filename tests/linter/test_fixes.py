@@ -33,6 +33,7 @@ DONE = {
     "ENV105 text": (SET.format("TF_DETERMINISTIC_OPS", 1), SET.format("TF_DETERMINISTIC_OPS", "'1'")),
     "ENV107 alone": (f"{ABOVE}{OS}os.environ['TF_CUDNN_DETERMINISTIC'] = '1'\n", ON),
     "ENV111 weights": (f"{SEED}{MODEL}model.save_weights('a')\n", f"{SEED}{MODEL}model.save_weights('a.weights.h5')\n"),
+    "ENV111 workers": (f"{SEED}{ON}{MODEL}model.fit(x, workers=1)\n", f"{SEED}{ON}{MODEL}model.fit(x)\n"),
     "ENV203 csv": (READER.format("make_csv_dataset", ""), READER.format("make_csv_dataset", ", shuffle_seed=7")),
     "ENV203 files": ("ds = tf.data.Dataset.list_files('*')\n", f"{SEED}ds = tf.data.Dataset.list_files('*')\n"),
     "ENV204 stateless": ("x = tf.random.normal([])\n", "x = tf.random.stateless_normal([], seed=(1, 2))\n"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from envlock.data.specifiers import matches_version
 from envlock.linter.arguments import find_default, list_words
 from envlock.linter.events import Event
 from envlock.linter.facts import Facts
@@ -21,6 +22,13 @@ FEEDING = frozenset(
     }
 )
 """Methods by which Python workers feed a model; a data set is given its workers when it is made."""
+MADE = "__init__"
+ITEMIZED = ("PyDataset", "Sequence")
+"""Classes of Keras whose items are made by workers."""
+WITH_KERAS_3 = (
+    "Leave workers at 1 where the data set is made (`super().__init__(workers=1)`), or give each item a "
+    "seed of its own."
+)
 CALLS = 3
 """Functions through which a mapped one is followed."""
 UNORDERED = frozenset(
@@ -120,6 +128,13 @@ def _make(file: File, node: ast.AST, name: str) -> Event:
 def find_workers(facts: Facts, tensorflow: str) -> Iterator[Found]:
     """ENV306: several Python workers that feed a model."""
     events = []
+    has_keras_3 = matches_version([">=2.16"], tensorflow)
+    own = {
+        node.name
+        for file in facts.project.files
+        for node in file.module.list_nodes(ast.ClassDef)
+        if any(get_last_word(base) in ITEMIZED for base in node.bases)
+    }
     for file in facts.project.files:
         if "workers" not in file.module.text and "multiprocessing" not in file.module.text:
             continue
@@ -137,10 +152,13 @@ def find_workers(facts: Facts, tensorflow: str) -> Iterator[Found]:
             makers = Origins(facts.project, file).list_makers(call.args[0]) if call.args else ()
             if any(each.startswith("tf.data.") for each in makers):
                 continue  # its threads are TensorFlow's own
-            if word in FEEDING or name.startswith("keras."):
+            # A model of Keras 3 refuses them: ENV111.
+            feeds = word == MADE if has_keras_3 else word in FEEDING
+            if feeds or word in own or name.startswith("keras."):
                 events.append(Event("workers", "", word, call, file.find_scope(call)))
     message = "Python workers feed the model{more}: they share or copy one generator, and finish in any order"
-    yield from join(facts.project, "ENV306", events, message)
+    fix = WITH_KERAS_3 if has_keras_3 else None
+    yield from join(facts.project, "ENV306", events, message, fix)
 
 
 def find_arrivals(facts: Facts) -> Iterator[Found]:

@@ -32,6 +32,10 @@ READERS = ("tensorflow", "tf", "keras", "tf_keras")
 TRUE_AND_FALSE = ("0", "1", "true", "false")
 KERAS_LAYERS = "keras.layers"
 OF_ABSENCE = ("AttributeError", "ImportError", "ModuleNotFoundError", "Exception", "BaseException")
+FED = ("evaluate", "fit", "predict")
+"""Methods of a model that take data."""
+FEEDERS = ("max_queue_size", "use_multiprocessing", "workers")
+"""Their arguments up to Keras 2, which Keras 3 has moved to the data set; source: https://keras.io/guides/migrating_to_keras_3/"""
 EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
 """What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
 
@@ -250,6 +254,12 @@ def find_gone(module: Module, tensorflow: str) -> Iterator[Hit]:
         if isinstance(name, str) and not name.endswith(".weights.h5"):
             fix = "Give the file a name that ends in .weights.h5."
             yield Hit(call, "Keras 3 refuses this name of a file of weights", fix=fix)
+            return
+    for call in module.find_methods(FED) if module.uses_keras else ():
+        word = next((each.arg for each in call.keywords if each.arg in FEEDERS), None)
+        if word is not None and not _has_another_way(module, call):
+            fix = f"Leave {word} out; a data set takes it where it is made: `keras.utils.PyDataset(workers=1)`."
+            yield Hit(call, f"a model of Keras 3 takes no {word}, and raises TypeError", fix=fix)
             return
 
 

@@ -1,3 +1,4 @@
+# tf: 2.15.1
 import tensorflow as tf
 
 tf.keras.utils.set_random_seed(1)

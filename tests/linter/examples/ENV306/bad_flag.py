@@ -1,3 +1,4 @@
+# tf: 2.15.1
 import argparse
 
 import tensorflow as tf

@@ -1,7 +1,14 @@
+import keras
 import tensorflow as tf
 
-data = tf.data.Dataset.range(9)
-model = tf.keras.models.load_model("m.keras")
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self, **options):
+        super().__init__(**options)
+
+
 tf.config.experimental.enable_op_determinism()
 tf.keras.utils.set_random_seed(1)
-model.fit(data, epochs=3, workers=4, use_multiprocessing=True)
+model = tf.keras.models.load_model("m.keras")
+model.fit(Batches(workers=1))
+pool(workers=4)
