@@ -20,6 +20,12 @@ UNKNOWN_FIX = (
     "Call `tf.config.experimental.enable_op_determinism()` first: TensorFlow then raises an error for operations "
     "without a deterministic kernel."
 )
+PYTHON_FIX = (
+    "Python code makes these data, which op determinism does not reach: let one thread call it (`workers=1` of a "
+    "Keras dataset, `num_parallel_calls=1` of a map), and seed what it draws."
+)
+_IN_PYTHON = "ENV509"
+"""The rule on pipelines that call Python code."""
 _SAME = (
     "Make that value the same in every run: seed the generator that it comes from, sort names and sets, take what "
     "threads deliver in a fixed order."
@@ -104,13 +110,16 @@ def _find_cause(seen: DivergeEvidence) -> Finding:
     """Return the finding that the verdict is about."""
     known, maker = seen.known, seen.maker
     fix = FIXES.get(seen.verdict, UNKNOWN_FIX)
+    if seen.verdict == "data" and any(each.rule == _IN_PYTHON for each in seen.pipelines):
+        fix = PYTHON_FIX
     if maker is not None and maker.remedy:
         fix = maker.remedy
     if known is not None and known.fixes:
         fix = "\n".join(known.fixes)
     why, source = explain_unknown(seen), SOURCE
     # The maker's own row explains the draws of an operation, not the line of Python that is named.
-    is_of_maker = known is not None and maker is not None and known.row == maker.source
+    is_draw = maker is not None and maker.can_be_held
+    is_of_maker = is_draw and known is not None and maker is not None and known.row == maker.source
     if known is not None and not is_of_maker:
         why, source = known.why, known.source
     return Finding(

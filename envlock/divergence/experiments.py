@@ -26,8 +26,13 @@ BY_TENSORFLOW = ("operation", "data", "call")
 DRAWN, DRAWN_BY_KERAS = "unseeded-random-ops", "keras-seeds-from-python-random"
 """The rows on generators that nothing seeds."""
 
+LEFT = "left"
+"""How the table holds what reads a file that an earlier run wrote: it cannot be held."""
 LEFT_ROW = "left-by-an-earlier-run"
 """The row on what an earlier run has left."""
+
+FILE_READERS = ("ReadFile", "Restore", "RestoreSlice", "RestoreV2")
+"""Operations that read a file whose name Python gives them."""
 
 Attempt = Callable[[str, Request], Observed | None]
 """Makes runs with something held, whose name it gets; None where one did not come to its end."""
@@ -81,9 +86,16 @@ class MakerSearch:
                 return Found(read_row(self._name_row(), tensorflow))
         possible = self._name_possible(makers)
         known = None
-        if possible is not None and possible.hold == "left":
+        if (possible is None and self._reads_file()) or (
+            possible is not None and possible.hold == LEFT
+        ):
             known = read_row(LEFT_ROW, tensorflow)
         return Found(known, possible)
+
+    def _reads_file(self) -> bool:
+        """Return whether an operation of TensorFlow reads a file where runs differ first."""
+        entry = self.first.entry
+        return isinstance(entry, Record) and entry.operation.type in FILE_READERS
 
     def _depends_on_hashes(self) -> bool:
         """Return whether the difference is gone with one hash seed; only between processes can it matter."""
@@ -115,6 +127,10 @@ class MakerSearch:
             found = self._find_line([maker for maker in makers if maker.can_be_held])
             if found is not None:
                 return found
+            # What it reads was opened in another line.
+            opened = [maker for maker in makers if maker.hold == LEFT]
+            if opened:
+                return opened[0]
         return Maker(made.name, made.place, None, fix=made.fix)
 
     def _find_line(self, makers: Sequence[Maker]) -> Maker | None:
@@ -179,6 +195,8 @@ class MakerSearch:
         """Return the row of a line that draws from a generator that nothing seeds."""
         if maker.source is None:
             return None
+        if maker.hold == LEFT:
+            return read_row(LEFT_ROW, self.seen.header.tensorflow)
         return read_row(self._name_row(), self.seen.header.tensorflow)
 
     def _name_row(self) -> str:
@@ -193,7 +211,7 @@ class MakerSearch:
             titles = ", ".join(maker.title for maker in own[:LINES])
             self.because.append(f"not the same in every run before that: {titles}")
         for maker in own[:LINES]:
-            if maker.hold == "left":
+            if maker.hold == LEFT:
                 where = f"{maker.place.file}:{maker.place.line}"
                 self.because.append(f"{where} reads a file that an earlier one of these runs wrote")
             if not maker.can_be_held:

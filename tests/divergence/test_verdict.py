@@ -208,3 +208,18 @@ def test_the_line_that_made_a_value_is_told_with_its_remedy() -> None:
     assert likely.findings[0].message.endswith("; random.sample at data.py:4 may have made it")
     (queue,) = [row for row in load_makers() if "queue.Queue.get" in row.functions]
     assert report("outside", known=None, maker=replace(maker, row=queue)).findings[0].fix == queue.fix
+
+
+def test_what_python_makes_is_not_cured_by_op_determinism() -> None:
+    python = Finding(
+        "ENV509",
+        "warning",
+        Where(operation="GeneratorDataset"),
+        message="it calls Python",
+        why="x",
+        fix="y",
+        source="z",
+    )
+    of_python, of_tensorflow = (report("data", known=None, pipelines=each) for each in ((python,), ()))
+    assert "`workers=1`" in of_python.findings[0].fix
+    assert "enable_op_determinism()" in of_tensorflow.findings[0].fix
