@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from envlock.cli.options import LockOption, find_near
 from envlock.cli.output import talk
 from envlock.cli.parser import Command, make_app
 from envlock.lock.writer import restore_on_failure
-from envlock.workflows.ignore import expand_name
+from envlock.workflows.ignore import expand_name, is_kept
 from envlock.workflows.settings_changes import find_settings
 
 app = make_app()
@@ -54,7 +55,9 @@ def ignore(
         if changed is not None and path is not None:
             # What another command has written since `before` was read is kept.
             envlock.save(changed, path, before)
-    for each in patterns:
+    for each in filter(is_kept, patterns):
+        talk(f'no rule for "{each}": it is about software that computes, and is compared as before')
+    for each in itertools.filterfalse(is_kept, patterns):
         talk(f'wrote {file}: "{each}" = "ignore"')
     if changed is not None and path is not None:
         talk(f"wrote {path}: policy {changed.policy.name}")

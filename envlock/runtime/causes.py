@@ -56,6 +56,8 @@ MOVED: Dict[str, Patterns] = {
     "cuda": ("cuda.**", "loaded.cuda"),
 }
 """The facts that each cause can change; a fact of several belongs to the first one that is seen."""
+_WHEELS, _BINDING = f"{PACKAGES}nvidia-", f"{PACKAGES}nvidia-ml-py"
+"""How the packages of CUDA's libraries begin; the one that only asks about GPUs is none of them."""
 _SIGNS: Dict[str, Patterns] = {
     MACHINE: _HARDWARE,
     "system": ("system.**",),
@@ -125,7 +127,8 @@ def list_patterns(name: str, packages: Iterable[str]) -> List[str]:
     called = {said.lower(): known for known, (said, _) in _SAID.items()}
     short = called.get(name.lower(), name.lower())
     if short in MOVED:
-        return list(MOVED[short])
+        wheels = [f"{PACKAGES}{package}" for package in packages if short == CUDA]
+        return [*MOVED[short], *(f"{path}.**" for path in wheels if _is_wheel(path))]
     package = name[len(PACKAGES) :] if name.startswith(PACKAGES) else name
     whole = f"{PACKAGES}{package}.**"
     for patterns in MOVED.values():
@@ -134,13 +137,18 @@ def list_patterns(name: str, packages: Iterable[str]) -> List[str]:
     return [whole] if package in packages else []
 
 
+def _is_wheel(path: str) -> bool:
+    """Return whether a path is about a package that has a library of CUDA."""
+    return path.startswith(_WHEELS) and not f"{path}.".startswith(f"{_BINDING}.")
+
+
 def _matches_any(path: str, patterns: Iterable[str]) -> bool:
     return any(matches(pattern, path) for pattern in patterns)
 
 
 def _name_cause(path: str, seen: Iterable[str]) -> str:
     for name in seen:
-        if _matches_any(path, MOVED[name]):
+        if _matches_any(path, MOVED[name]) or (name == CUDA and _is_wheel(path)):
             return name
     section, _, rest = path.partition(".")
     package = rest.partition(".")[0]

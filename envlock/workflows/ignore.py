@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from envlock.lock.document import validate
 from envlock.runtime.causes import list_patterns
 from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.policies import is_protected
 from envlock.workflows.locks import load_lock
 from envlock.workflows.settings import check_pattern
 from envlock.workflows.settings_changes import add_override, find_settings
@@ -33,6 +35,11 @@ def expand_name(name: str, lock: Source | None = None) -> list[str]:
     return patterns or [name]
 
 
+def is_kept(pattern: str) -> bool:
+    """Return whether a rule for this pattern would have no effect, as it is about what computes."""
+    return is_protected(pattern.removesuffix(".**"))
+
+
 def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path, Lockfile | None]:
     """Add a rule to pyproject.toml that a fact may differ, or all facts of a cause; return the path
     of that file, and the lockfile with this rule.
@@ -41,10 +48,15 @@ def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path,
 
     Raises:
         LockfileError: the lockfile is unreadable, invalid, or newer than this envlock.
-        UsageError: no fact can have this path, the reason is empty, or pyproject.toml cannot be
-            changed.
+        UsageError: no fact can have this path, it is about software that computes, the reason is
+            empty, or pyproject.toml cannot be changed.
     """
-    patterns = expand_name(pattern, lock)
+    patterns = [each for each in expand_name(pattern, lock) if not is_kept(each)]
+    if not patterns:
+        raise UsageError(
+            f"`{pattern}` is software that computes: no rule of a project lets it differ",
+            hint=f"accept the installed one: `envlock capture --only {shlex.quote(pattern)}`",
+        )
     if not reason.strip() or not reason.isprintable():
         raise UsageError(
             "the reason is empty or not printable", hint="say in one line why the fact may differ"

@@ -241,10 +241,24 @@ def test_a_name_is_ignored_as_the_facts_that_it_stands_for(envlock: Command, tmp
     assert (done.returncode, done.stdout.partition(" (")[0]) == (0, "matches under policy strict, with 1 override")
     done = envlock("ignore", "another machine", "--reason", "on trial")
     rules = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["envlock"]["policy"]
-    assert {"cpu.**", "gpu.**", "system.**", "cuda.cuda_driver.**", "packages.scipy.**"} < set(rules)
+    assert {"cpu.**", "gpu.**", "system.**", "packages.scipy.**"} < set(rules)
+    assert "cuda.cuda_driver.**" not in rules
+    assert 'no rule for "cuda.cuda_driver.**": it is about software that computes, and is compared' in done.stderr
 
 
 def test_a_name_that_no_cause_has(envlock: Command) -> None:
     done = envlock("ignore", "scypi", "--reason", "x")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: no fact matches `scypi`\n")
+
+
+def test_no_rule_is_written_that_would_have_no_effect(envlock: Command, tmp_path: Path) -> None:
+    """What computes is compared whatever a project says; the command that wrote such rules said nothing."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    done = envlock("ignore", "numpy", "--reason", "it is faster")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: `numpy` is software that computes: no rule of a project lets it differ\n"
+        "hint: accept the installed one: `envlock capture --only numpy`\n"
+    )
+    assert (tmp_path / "pyproject.toml").read_text() == '[project]\nname = "x"\n'

@@ -68,6 +68,13 @@ SEEN: dict[str, tuple[list[Finding], str]] = {
         [differs(f"gpu.devices.{index}.{name}", "H100", "T4") for index in "01" for name in ("name", "sm_count")],
         "another machine: H100 -> T4 (4 facts)",
     ),
+    "other CUDA, with its wheels": (
+        [
+            differs("cuda.cudnn.version", "9.3.0", "9.1.0"),
+            *map(differs, ("packages.nvidia-cudnn-cu12.version", "packages.nvidia-nvjitlink-cu12")),
+        ],
+        "another CUDA: cudnn 9.3.0 -> 9.1.0 (3 facts)",
+    ),
     "another driver": (
         [differs("gpu.driver_version"), differs("cuda.cuda_driver.version")],
         "another driver: 1.0 -> 2.0 (2 facts)",
@@ -114,7 +121,7 @@ def test_what_one_event_changes_is_one_finding(name: str) -> None:
     assert [each.get("cause") for each in documents if each["severity"] == ERROR] == [cause] * number
     # The name that is printed takes all facts of the group.
     assert cause in said.lower()
-    packages = ["six"]
+    packages = ["six", "nvidia-cudnn-cu12", "nvidia-nvjitlink-cu12", "nvidia-ml-py"]
     for spelled in (cause, said.partition(":")[0]) if ":" in said else (cause,):
         patterns = list_patterns(spelled, packages)
         differing = [finding.where.fact for finding in findings if finding.severity == ERROR]
