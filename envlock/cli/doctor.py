@@ -53,8 +53,8 @@ def doctor(
 ) -> None:
     """Find defects and sources of nondeterminism in an environment.
 
-    Exit 0: no errors. Exit 1: errors. Every finding has its evidence, reason and remedy. A healthy
-    environment prints nothing on stdout. Nothing is changed.
+    Exit 0: no errors. Exit 1: errors. Every finding has its evidence, reason and remedy. An
+    environment without findings prints nothing on stdout. Nothing is changed.
 
     \b
     Examples:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from envlock.data import Horizon, Minor, Row, Sentence, Text, read
 from envlock.data.specifiers import Specifiers, matches_version
+from envlock.runtime.release import parse_release
 
 BINDING = "nvidia-ml-py"
 PATCH = "framework-reproducibility"
@@ -51,6 +52,13 @@ class Fails(Row):
     source: Text
 
 
+class Follows(Row):
+    """An add-on whose minor version is that of its TensorFlow."""
+
+    package: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    source: Text
+
+
 class Added(Row):
     """The versions of a distribution that a fix installs."""
 
@@ -68,6 +76,7 @@ class CompatibilityTable(Row):
     breaks: list[Breaks]
     ptx: list[Ptx]
     fails: list[Fails]
+    follows: list[Follows]
     added: list[Added]
 
 
@@ -110,6 +119,17 @@ def find_failure(tensorflow: str, capability: str) -> Fails | None:
         if capability in row.capabilities and matches_version(row.tensorflow, tensorflow):
             return row
     return None
+
+
+def find_series(package: str, tensorflow: str) -> str | None:
+    """Return the versions of an add-on that go with a TensorFlow; None if it has its own numbers."""
+    release = parse_release(tensorflow)
+    if len(release) < 2 or package not in [
+        row.package for row in load_compatibility_table().follows
+    ]:
+        return None
+    major, minor = release[:2]
+    return f">={major}.{minor},<{major}.{minor + 1}"
 
 
 def get_fixed_versions(package: str) -> str:

@@ -24,7 +24,7 @@ Settings = dict[Name, Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]]
 Call = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+\((\{seed\})?\)$")]
 Range = Annotated[str, Field(pattern=r"^(>=\d+\.\d+)?,?(<\d+\.\d+)?$")]
 Sources = Annotated[list[Text], Field(min_length=1)]
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "info"]
 
 
 class Solution(Row):
@@ -149,6 +149,16 @@ class Needed(Row):
     why: Sentence
 
 
+class Requires(Row):
+    """A package without which what reads a variable fails with some of its values."""
+
+    values: tuple[str, ...]
+    package: Text
+    tensorflow: Specifiers = Field(default=["*"])
+    keras: Text | None = None
+    why: Sentence
+
+
 class VariableRules(Row):
     """The wrong values of a variable (determinism_variables.toml explains the columns)."""
 
@@ -162,6 +172,7 @@ class VariableRules(Row):
     read: Literal["process-start", "import", "first-use", "each-use"] = "first-use"
     dangerous: tuple[Dangerous, ...] = ()
     needed: tuple[Needed, ...] = ()
+    requires: tuple[Requires, ...] = ()
     sources: Sources
 
     @model_validator(mode="after")

@@ -59,6 +59,10 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     ),
     "gpus-unused": (gpu_checks.check_unused, "GPUs beside a TensorFlow without CUDA"),
     "gpus-none": (gpu_checks.check_visible, "a loaded driver without a GPU that CUDA sees"),
+    "cpu-without-avx": (
+        package_checks.check_processor,
+        "a processor without the instructions of TensorFlow's wheels",
+    ),
     "gpu-memory": (gpu_checks.check_memory, "a GPU whose memory had uncorrectable errors"),
     "gpus-mixed": (gpu_checks.check_models, "GPUs of several models"),
     "library-missing": (
@@ -66,6 +70,10 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         "a CUDA library that TensorFlow's loader does not find",
     ),
     "library-broken": (library_checks.check_loadable, "a CUDA library that cannot be loaded"),
+    "driver-stub": (
+        library_checks.check_stub,
+        "a libcuda that is made for linking and drives no GPU",
+    ),
     "library-shadowed": (
         library_checks.check_shadowed,
         "a CUDA library that a variable puts before the wheel's",
@@ -89,6 +97,10 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     "variable-dangerous": (
         variable_checks.check_dangerous_values,
         "a variable with a value that is wrong for determinism",
+    ),
+    "variable-package": (
+        package_checks.check_variable_packages,
+        "a variable with a value that needs a package which is not installed",
     ),
     "variable-needed": (
         variable_checks.check_needed,

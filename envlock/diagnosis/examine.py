@@ -204,7 +204,19 @@ def describe_installation(found: Snapshot, python: Path | None = None) -> Enviro
         name = str(Path(shutil.which(python) or python).absolute())
     environment = Environment(found.facts, found.unavailable, python=name)
     has_uv = shutil.which("uv") is not None
-    return replace(environment, installer=choose_installer(environment, has_uv=has_uv))
+    installer = choose_installer(environment, has_uv=has_uv, is_of_uv=_is_made_by_uv(name))
+    return replace(environment, installer=installer)
+
+
+def _is_made_by_uv(python: str) -> bool:
+    """Return whether the virtual environment of an interpreter says that uv has made it."""
+    try:
+        text = (Path(python).parents[1] / "pyvenv.cfg").read_text(
+            encoding="utf-8", errors="replace"
+        )
+    except (IndexError, OSError):
+        return False
+    return any(line.partition("=")[0].strip() == "uv" for line in text.splitlines())
 
 
 def _read_ptx_cuda(folder: Path | None) -> str | None:

@@ -39,7 +39,7 @@ def check_known(environment: Environment) -> Iterator[Finding]:
             shown = f"a flag, number {numbers[0]}"
         fix = variable_values.make_number_removal_line(variable, numbers)
         yield _make_unknown_finding(environment, variable, shown, fix, _MEASURED)
-    for variable, name, _ in list_flags(environment):
+    for variable, name in dict.fromkeys((flag[0], flag[1]) for flag in list_flags(environment)):
         row = rows.get((variable, name))
         if row is None or not (_is_gone(row, environment) or name in environment.strange_flags):
             continue
@@ -75,6 +75,7 @@ def _make_unknown_finding(
         why="An unknown flag aborts the process when XLA is first used.",
         fix=fix,
         source=source,
+        commands=[fix],
     )
 
 
@@ -88,12 +89,14 @@ def _is_gone(row: tables.Flag, environment: Environment) -> bool:
 def check_flag_values(environment: Environment) -> Iterator[Finding]:
     """Yield flags with a value that is wrong if determinism is wanted."""
     rows = _load_rows()
-    for variable, name, value in list_flags(environment):
+    for variable, name, value in dict.fromkeys(list_flags(environment)):
         row = rows.get((variable, name))
         if row is None or value not in row.dangerous:
             continue
         if not environment.has_tensorflow(row.tensorflow):
             continue
+        # The same flag may stand there once more, with a value that is right.
+        fix = variable_values.make_removal_line(variable, name, value=value)
         text = f"{name}={value}" if value else name
         yield Finding(
             "flag-dangerous",
@@ -101,8 +104,9 @@ def check_flag_values(environment: Environment) -> Iterator[Finding]:
             f"environ.{variable}",
             message=f"{variable} holds {text}",
             why=row.why,
-            fix=variable_values.make_removal_line(variable, name),
+            fix=fix,
             source=resolve_citation(row.sources[0], tables.load_variable_table().evidence),
+            commands=[fix],
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypedDict
@@ -16,7 +17,7 @@ from envlock.diagnosis.requirements import (
     list_tensorflow_specifiers,
 )
 from envlock.runtime.release import parse_release
-from envlock.runtime.report import Finding
+from envlock.runtime.report import ERROR, WARNING, Finding
 
 
 class Library(TypedDict, total=False):
@@ -275,9 +276,9 @@ def check_shadowed(environment: Environment) -> Iterator[Finding]:
         for keys in _group_by_wheel(environment, keys_of_wheels):
             if not reported.isdisjoint(keys):
                 continue
-            fix = "unset LD_PRELOAD"
+            fix = Remedy("unset LD_PRELOAD", ["unset LD_PRELOAD"])
             if variable == "LD_LIBRARY_PATH":
-                fix = f"remove its folder from {variable}"
+                fix = _leave_out(libraries[keys[0]].get("file"))
             yield Finding(
                 "library-shadowed",
                 "warning",
@@ -286,9 +287,44 @@ def check_shadowed(environment: Environment) -> Iterator[Finding]:
                 f"installed {_get_wheel(environment, keys[0])}",
                 why="Another library computes than the installed wheel, and another build gives "
                 "different bits.",
-                fix=fix,
+                fix=fix.text,
                 source="the loader's order (ld.so(8))",
+                commands=fix.commands,
             )
+
+
+def check_stub(environment: Environment) -> Iterator[Finding]:
+    """Yield a finding if the loader finds the libcuda of NVIDIA's toolkit, made for linking only."""
+    library = list_libraries(environment).get(_DRIVER)
+    file = None if library is None else library.get("file")
+    if library is None or file is None or "stubs" not in file.split("/")[:-1]:
+        return
+    fix = Remedy(f"remove the folder of {file} from the loader's search path")
+    if library.get("resolved_by") == "LD_LIBRARY_PATH":
+        fix = _leave_out(file)
+    yield Finding(
+        "driver-stub",
+        ERROR if environment.gpus else WARNING,
+        f"cuda.{_DRIVER}",
+        message=f"{library['soname']} is a stub of NVIDIA's toolkit ({file})",
+        why="It is made for linking, and drives no GPU: cuInit returns 34, so TensorFlow computes on "
+        "the CPU.",
+        fix=fix.text,
+        source="CUDA_ERROR_STUB_LIBRARY in cuda.h",
+        commands=fix.commands,
+    )
+
+
+def _leave_out(file: str | None) -> Remedy:
+    """Return a remedy that takes the folder of a file out of LD_LIBRARY_PATH."""
+    folder = (file or "").rpartition("/")[0]
+    if not folder.startswith("/"):
+        return Remedy("remove its folder from LD_LIBRARY_PATH")
+    # The variable may name it several times, and with slashes at its end.
+    named = re.sub(r"([][.*^$+?(){}|\\#])", r"\\\1", folder)
+    script = shlex.quote(f":a; s#(^|:){named}/*(:|$)#:#; ta; s/^://; s/:$//")
+    text = f'export LD_LIBRARY_PATH="$(echo "$LD_LIBRARY_PATH" | sed -E {script})"'
+    return Remedy(text, [text])
 
 
 def _get_cuda_major(environment: Environment) -> str:

@@ -10,6 +10,7 @@ from envlock.data.compatibility import (
     BINDING,
     PATCH,
     Breaks,
+    find_series,
     get_fixed_versions,
     load_compatibility_table,
 )
@@ -34,6 +35,7 @@ from envlock.diagnosis.requirements import (
     find_violated,
     list_requirers,
 )
+from envlock.diagnosis.variable_values import make_unset_line
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.gpu.nvml_failures import explain_binding
 from envlock.runtime.release import minor, parse_release
@@ -49,23 +51,37 @@ def check_tensorflow(environment: Environment) -> Iterator[Finding]:
     """
     if environment.tensorflow is not None:
         return
-    evidence = "TensorFlow is not installed"
-    for path in ("tensorflow", "tensorflow.version"):
+    where = "tensorflow.version"
+    for path in ("tensorflow", where):
         entry = environment.unavailable.get(path)
         if entry:
-            evidence = f"the TensorFlow version is unknown: {entry['reason']}"
-            break
-    why = "Its requirements depend on its version."
-    fix = "name the interpreter of the environment: envlock doctor --python .venv/bin/python"
-    where = "tensorflow.version"
+            yield Finding(
+                "tensorflow-missing",
+                "warning",
+                where,
+                message=f"the TensorFlow version is unknown: {entry['reason']}",
+                why="Most rules depend on it, and were not applied.",
+                fix="install it as a package, so that its version can be read",
+                source="the facts",
+            )
+            return
+    if environment.others is None:
+        # A lockfile, whose environment cannot be changed from here.
+        message, command = "TensorFlow is not in the lockfile", ""
+        fix = "capture an environment that has it"
+    else:
+        message = f"TensorFlow is not installed for {environment.python}"
+        command = change(environment, add={"tensorflow": "tensorflow"}).text
+        fix = f"{command}\nname another interpreter: `envlock doctor --python PATH`"
     yield Finding(
         "tensorflow-missing",
-        "warning",
+        "error",
         where,
-        message=evidence,
-        why=why,
+        message=message,
+        why="Its requirements depend on its version: without it nearly nothing was examined.",
         fix=fix,
         source="the facts",
+        commands=[command] if command else [],
     )
 
 
@@ -155,6 +171,29 @@ def check_python(environment: Environment) -> Iterator[Finding]:
         )
 
 
+_NEEDED_FLAG = "avx"
+"""What every wheel for x86-64 is compiled for from TensorFlow 1.6 on."""
+
+
+def check_processor(environment: Environment) -> Iterator[Finding]:
+    """Yield a finding if the processor lacks the instructions that TensorFlow's wheels begin with."""
+    flags = environment.get("cpu.flags")
+    if not environment.stock or not isinstance(flags, list) or _NEEDED_FLAG in flags:
+        return
+    if environment.get("system.machine") != "x86_64":
+        return
+    yield Finding(
+        "cpu-without-avx",
+        "error",
+        "cpu.flags",
+        message="the processor has no AVX, and TensorFlow's wheels are compiled for it",
+        why="`import tensorflow` ends the process with an illegal instruction (SIGILL).",
+        fix="use a machine with AVX (a virtual one may have to be started with its host's processor), "
+        "or compile TensorFlow for this one",
+        source="https://github.com/tensorflow/tensorflow/releases/tag/v1.6.0",
+    )
+
+
 def check_companions(environment: Environment) -> Iterator[Finding]:
     """Yield NumPy, protobuf or Keras if this TensorFlow does not support its version."""
     table = load_compatibility_table()
@@ -209,6 +248,8 @@ def check_requirements(environment: Environment) -> Iterator[Finding]:
         if requirement.by in DISTRIBUTIONS and requirement.name in reported:
             continue
         violations.append(requirement)
+        if _wants_another_tensorflow(environment, requirement):
+            continue
         text = find_preferred_requirement(environment, requirement.name)
         if text is not None:
             agreed[requirement.name] = text
@@ -220,14 +261,17 @@ def check_requirements(environment: Environment) -> Iterator[Finding]:
     # Packages that are installed by one command come first, and each of these findings has the
     # whole command.
     for requirement in sorted(violations, key=lambda each: each.name not in agreed):
-        if requirement.name in agreed:
+        where = requirement.name
+        if _wants_another_tensorflow(environment, requirement):
+            where, fix = requirement.by, _change_add_on(environment, requirement.by)
+        elif requirement.name in agreed:
             fix = change(environment, add=agreed)
         else:
             fix = _change_to_agreed(environment, requirement.name)
         yield Finding(
             "requirements",
             WARNING,
-            f"packages.{requirement.name}",
+            f"packages.{where}",
             message=_describe_violation(environment, requirement),
             why=why,
             fix=fix.text,
@@ -236,7 +280,64 @@ def check_requirements(environment: Environment) -> Iterator[Finding]:
         )
 
 
+def _wants_another_tensorflow(environment: Environment, requirement: Requirement) -> bool:
+    """Return whether a distribution is for another TensorFlow than the one that is installed."""
+    return requirement.name in DISTRIBUTIONS and environment.tensorflow is not None
+
+
+def _change_add_on(environment: Environment, name: str) -> Remedy:
+    """Return a remedy that takes the version of an add-on that goes with the installed TensorFlow,
+    which stays as it is.
+    """
+    tensorflow = str(environment.tensorflow)
+    # Where TensorFlow has another name, installers would put `tensorflow` over it.
+    alone = not environment.is_installed("tensorflow")
+    series = find_series(name, tensorflow)
+    if series is not None:
+        return change(environment, add={name: name + series}, alone=alone)
+    if alone:
+        return Remedy(
+            f"install a version of {name} that takes TensorFlow {tensorflow}, without what it requires"
+        )
+    return change(environment, add={name: name, "tensorflow": f"tensorflow=={tensorflow}"})
+
+
+def check_variable_packages(environment: Environment) -> Iterator[Finding]:
+    """Yield variables whose value needs a package that is not installed."""
+    table = load_variable_table()
+    for row in table.variable:
+        value = environment.variables.get(row.name)
+        # Another back end, where it is not the locked one, is the finding of another rule.
+        if row.name == "KERAS_BACKEND" and value != environment.locked_backend:
+            continue
+        for need in row.requires:
+            if value not in need.values or environment.is_installed(need.package):
+                continue
+            if not (
+                environment.has_tensorflow(need.tensorflow) and environment.has_keras(need.keras)
+            ):
+                continue
+            fix = change(environment, add={need.package: need.package})
+            if find_series(need.package, str(environment.tensorflow)) is not None:
+                fix = _change_add_on(environment, need.package)
+            yield Finding(
+                "variable-package",
+                "error",
+                f"environ.{row.name}",
+                message=f"{row.name} is {value}, and {need.package} is not installed",
+                why=need.why,
+                fix=f"{fix.text}\n{make_unset_line(row.name)}",
+                source=resolve_citation(row.sources[0], table.evidence),
+                commands=fix.commands,
+            )
+
+
 def _describe_violation(environment: Environment, required: Requirement) -> str:
+    if _wants_another_tensorflow(environment, required):
+        return (
+            f"{required.by} {required.version} requires {required.name}{required.takes}, "
+            f"and TensorFlow is {environment.tensorflow}"
+        )
     version = environment.get_version(required.name) or "not installed"
     needed = required.takes or "it"
     if not required.takes and required.url:

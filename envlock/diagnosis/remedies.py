@@ -156,15 +156,18 @@ def get_pinned_requirement(environment: Environment, name: str) -> str | None:
     return f"{name} @ {url}"
 
 
-def choose_installer(environment: Environment, *, has_uv: bool) -> str:
+def choose_installer(environment: Environment, *, has_uv: bool, is_of_uv: bool = False) -> str:
     """Return the installer for this environment: the one that created it, if it can be started.
 
     Args:
         environment: the environment; the installer of its TensorFlow counts most, then that of
             most distributions.
         has_uv: whether the program uv can be started.
+        is_of_uv: whether uv has made the environment. Another Python's pip is not for it.
     """
     has_pip = environment.is_installed("pip")
+    if is_of_uv and not has_pip:
+        return "uv"
     if _find_maker(environment) == "uv" and (has_uv or not has_pip):
         return "uv"
     if has_pip:

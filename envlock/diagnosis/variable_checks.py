@@ -39,10 +39,18 @@ def check_values(environment: Environment) -> Iterator[Finding]:
         severity, why = _OTHERWISE[row.otherwise]
         takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
         evidence = f"{row.name} is {variable_values.show_value(value, row)}"
-        right = row.needed[0].value if row.needed else None
+        right = row.needed[0].value if row.needed else _guess_right(row, value, environment)
         yield _report_value(
             row, "variable-value", severity, evidence, why.format(takes=takes), right
         )
+
+
+def _guess_right(row: tables.VariableRules, value: str, environment: Environment) -> str | None:
+    """Return the value that was meant, unless it is one that is wrong for determinism."""
+    meant = variable_values.guess_value(value, row)
+    if meant is None or _find_danger(row, meant, environment) is not None:
+        return None
+    return meant
 
 
 def check_dangerous_values(environment: Environment) -> Iterator[Finding]:
@@ -280,6 +288,7 @@ def check_spelling(environment: Environment) -> Iterator[Finding]:
             continue
         meant = find_nearest(name, known)
         if meant is not None:
+            fix, commands = _rename(name, meant, environment)
             yield Finding(
                 "variable-misspelt",
                 "warning",
@@ -287,22 +296,23 @@ def check_spelling(environment: Environment) -> Iterator[Finding]:
                 message=f"{name!r} is set, and nothing reads this name",
                 why=f"{meant} is a known name; a name with one or two wrong letters, in another case "
                 "or with a blank has no effect.",
-                fix=_make_rename_line(name, meant, environment),
+                fix=fix,
                 source="comparison with the known names",
+                commands=commands,
             )
 
 
-def _make_rename_line(name: str, meant: str, environment: Environment) -> str:
-    """Return a command that gives the value to the intended name, unless that is set.
+def _rename(name: str, meant: str, environment: Environment) -> tuple[str, list[str]]:
+    """Return how the intended name gets the value, unless it is set, as a text and as commands.
 
     If a shell cannot write the name, it is a sentence.
     """
     if not (name.isascii() and name.isidentifier()):
-        return f"unset the misspelt name, and set {meant} if it was meant"
-    unset = variable_values.make_unset_line(name)
-    if environment.variables.get(meant) is not None:
-        return unset
-    return f'export {meant}="${name}"; {unset}'
+        return f"unset the misspelt name, and set {meant} if it was meant", []
+    line = variable_values.make_unset_line(name)
+    if environment.variables.get(meant) is None:
+        line = f'export {meant}="${name}"; {line}'
+    return line, [line]
 
 
 def find_nearest(name: str, known: set[str]) -> str | None:

@@ -12,6 +12,11 @@ from envlock.runtime.report import Finding
 from envlock.runtime.tables import table
 
 _TRUTH = {"true": "1", "false": "0"}
+_MEANT = {
+    "0": ("off", "no", "n", "f", "disable", "disabled"),
+    "1": ("on", "yes", "y", "t", "enable", "enabled"),
+}
+"""Value of a bool -> words that people write for it, and that no reader understands."""
 
 
 def normalize_value(value: str, row: VariableRules) -> str:
@@ -19,6 +24,15 @@ def normalize_value(value: str, row: VariableRules) -> str:
     if row.syntax == "bool":
         return _TRUTH.get(value.lower(), value)
     return value
+
+
+def guess_value(value: str, row: VariableRules) -> str | None:
+    """Return what was meant by a word that the reader of a bool does not understand, or None."""
+    if row.syntax == "bool":
+        for meant, words in _MEANT.items():
+            if value.strip().lower() in words:
+                return meant
+    return None
 
 
 def is_understood(value: str, row: VariableRules) -> bool:
@@ -67,16 +81,26 @@ def make_lines(set_: Mapping[str, str], names: Iterable[str]) -> list[str]:
     return lines + [make_export_line(name, value) for name, value in sorted(set_.items())]
 
 
-def make_removal_line(variable: str, flag: str, instead: str = "") -> str:
-    """Return the shell command that removes a flag from a variable of flags, or replaces it.
+def make_removal_line(variable: str, flag: str, instead: str = "", value: str | None = None) -> str:
+    """Return the shell command that removes a flag from a variable of flags, wherever it stands, or
+    replaces it.
 
     The other flags are unchanged and not shown. The flags may contain only letters, digits, `-`,
     `_` and `=`.
+
+    Args:
+        variable: XLA_FLAGS or TF_XLA_FLAGS.
+        flag: its name.
+        instead: what replaces it.
+        value: remove it only with this value, in any case; empty for the flag without a value.
     """
     replacement = f" {instead} " if instead else " "
-    # The surrounding spaces are removed as well: TensorFlow treats a lone space as the name of a
-    # file.
-    script = f"s/(^| ){flag}(=[^ ]*)?( |$)/{replacement}/; s/^ +//; s/ +$//"
+    end = "(=[^ ]*)?"
+    if value is not None:
+        end = f"={value}" if value else ""
+    # Repeated until none is left: two in a row share the space between them. The surrounding spaces
+    # are removed as well: TensorFlow treats a lone space as the name of a file.
+    script = f":a; s/(^| ){flag}{end}( |$)/{replacement}/I; ta; s/^ +//; s/ +$//"
     return f'export {variable}="$(echo "${variable}" | sed -E \'{script}\')"'
 
 
@@ -91,14 +115,24 @@ def make_number_removal_line(variable: str, numbers: Sequence[int]) -> str:
 
 
 def list_fixes(findings: Iterable[Finding]) -> list[str]:
-    """Return the shell commands that correct all variables, one for each, sorted by name."""
-    lines = set()
+    """Return the shell commands that correct all variables, sorted by name, renames first.
+
+    A variable has one command, or one for each of its flags.
+    """
+    renames: set[str] = set()
+    edits: set[tuple[str, str]] = set()
+    plain: dict[str, str] = {}
     for finding in findings:
         for line in finding.commands:
-            if line.startswith(("unset ", "export ")):
-                lines.add(line)
-    line_by_name = {}
-    # "export" sorts before "unset": a variable with both commands is set.
-    for line in sorted(lines, reverse=True):
-        line_by_name[line.split()[1].partition("=")[0]] = line
-    return [line_by_name[name] for name in sorted(line_by_name)]
+            if not line.startswith(("unset ", "export ")):
+                continue
+            name = line.split()[1].partition("=")[0]
+            if "; unset " in line:
+                renames.add(line)
+            elif f"${name}" in line:
+                edits.add((name, line))
+            else:
+                # "export" sorts before "unset": a variable with both commands is set.
+                plain[name] = min(line, plain.get(name, line))
+    kept = [(name, line) for name, line in edits if name not in plain]
+    return [*sorted(renames), *(line for _, line in sorted([*plain.items(), *kept]))]

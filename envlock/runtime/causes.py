@@ -57,7 +57,7 @@ MOVED: Dict[str, Patterns] = {
 }
 """The facts that each cause can change; a fact of several belongs to the first one that is seen."""
 _WHEELS, _BINDING = f"{PACKAGES}nvidia-", f"{PACKAGES}nvidia-ml-py"
-"""How the packages of CUDA's libraries begin; the one that only asks about GPUs is none of them."""
+"""How the packages of CUDA's libraries begin; the one that only asks about GPUs does not count."""
 _SIGNS: Dict[str, Patterns] = {
     MACHINE: _HARDWARE,
     "system": ("system.**",),

@@ -22,7 +22,7 @@ from envlock.runtime.assertion import locate
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import warn_beyond_recipes
-from envlock.runtime.report import ERROR, SUBJECT, Finding, Report, count_severities
+from envlock.runtime.report import ERROR, INFO, SUBJECT, Finding, Report, count_severities
 from envlock.workflows.locks import get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
 
@@ -116,6 +116,8 @@ def make_report(
     headline = "everything is as wanted" if evidence.states is not None else "no problems found"
     if found:
         headline = f"sound: {count_severities(found)}"
+    if found and all(finding.severity == INFO for finding in found):
+        headline = f"no problems found, {count_severities(found)}"
     if any(finding.severity == ERROR for finding in found):
         headline = f"not sound: {count_severities(found)}"
     return Report(

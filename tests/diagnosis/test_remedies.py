@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from packaging.specifiers import SpecifierSet
 
 from envlock.data.installers import load_installers
 from envlock.diagnosis.diagnosed_environment import Environment, Requirement
+from envlock.diagnosis.examine import describe_installation
 from envlock.diagnosis.remedies import Action, choose_installer, format_command, get_pinned_requirement
 from envlock.diagnosis.requirements import find_common_requirement, is_satisfiable
+from envlock.runtime.collectors import Snapshot
 from tests.diagnosis.environments import changed, clean
 
 PYTHON = "/srv/an env/bin/python"
@@ -105,6 +108,19 @@ def made_by(**installed: str | None) -> Environment:
 )
 def test_the_installer_that_made_the_environment(installed: dict[str, Any], has_uv: bool, installer: str) -> None:
     assert choose_installer(made_by(**installed), has_uv=has_uv) == installer
+
+
+def test_another_pythons_pip_is_not_for_what_uv_has_made(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    names = []
+    for text in ("home = /usr/bin\nuv = 0.13.9\n", "home = /usr/bin\n"):
+        (tmp_path / "pyvenv.cfg").write_text(text, encoding="utf-8")
+        names.append(describe_installation(Snapshot({}, {}), python).installer)
+    assert names[0] == "uv"
+    assert names[1] in ("pip-elsewhere", "uv")  # uv where it can be started
+    (tmp_path / "pyvenv.cfg").write_text("uv = 0.13.9\n", encoding="utf-8")
+    found = Snapshot({"packages": {"pip": {"version": "25", "installer": "pip"}}}, {})
+    assert describe_installation(found, python).installer == "pip"
 
 
 @pytest.mark.parametrize(

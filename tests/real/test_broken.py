@@ -57,8 +57,8 @@ CASES = {
     ),
     "a flag that XLA has lost": Case(
         "  x XLA_FLAGS holds --xla_gpu_deterministic_reductions, which TensorFlow 2.21.0 does not know [flag-unknown]",
-        'export XLA_FLAGS="$(echo "$XLA_FLAGS" | sed -E \'s/(^| )--xla_gpu_deterministic_reductions(=[^ ]*)?( |$)/'
-        " --xla_gpu_deterministic_ops=true /; s/^ +//; s/ +$//')\"",
+        'export XLA_FLAGS="$(echo "$XLA_FLAGS" | sed -E \':a; s/(^| )--xla_gpu_deterministic_reductions(=[^ ]*)?( |$)/'
+        " --xla_gpu_deterministic_ops=true /I; ta; s/^ +//; s/ +$//')\"",
         ("export XLA_FLAGS='--xla_cpu_multi_thread_eigen=false --xla_gpu_deterministic_reductions'",),
         fails=XLA,
     ),
