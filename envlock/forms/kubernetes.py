@@ -87,6 +87,8 @@ def build_pod(
     return {
         "restartPolicy": "Never",
         "nodeSelector": _build_labels(deployment),
+        # A training asks nothing of the cluster.
+        "automountServiceAccountToken": False,
         "imagePullSecrets": [{"name": _name_pull_secret(deployment)}],
         "securityContext": dict(POD_SECURITY),
         "containers": [container],

@@ -148,6 +148,7 @@ def test_pods_are_admitted_under_restricted(form: str) -> None:
     for pod in list_pods(form, pushed()):
         assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers", "ephemeralContainers"} & pod.keys()
         assert all(set(volume) - {"name"} <= VOLUMES for volume in pod["volumes"])
+        assert pod["automountServiceAccountToken"] is False, "beyond the standard: a training asks the cluster nothing"
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not {"runAsUser", "seLinuxOptions", "sysctls", "appArmorProfile"} & pod["securityContext"].keys()
