@@ -186,10 +186,11 @@ def _commands(block: str) -> Iterator[str]:
         if called is None:
             continue
         words = shlex.split(called[1] or "", comments=True) if called[1] and "'" not in called[1] else []
-        yield from (f"{offence}: {line.strip()}" for offence in _options(words))
+        yield from (f"{offence}: {line.strip()}" for offence in find_option_faults(words))
 
 
-def _options(words: list[str]) -> Iterator[str]:
+def find_option_faults(words: list[str]) -> Iterator[str]:
+    """Yield the commands and options among words after `envlock` that do not exist."""
     command: Any = get_command(app)
     context = command.make_context("envlock", [], resilient_parsing=True)
     while words and hasattr(command, "list_commands"):

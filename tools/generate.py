@@ -6,6 +6,7 @@ envlock/data/settings.schema.json   from the settings of a project
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
+docs/reference/remedies.md    from tests/remedies/remedies.toml
 docs/reference/advice.md      from tests/diagnosis/advice.toml
 docs/reference/cli.md         from the help of each command
 docs/reference/python.md      from the docstrings of the public names
@@ -31,6 +32,7 @@ import advice_page
 import determinism_page
 import lint_page
 import python_page
+import remedies_page
 import rooms
 import settings_schema
 import team_base
@@ -451,6 +453,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/lint.md": lint_page.page(),
         "docs/reference/advice.md": advice_page.page(),
+        "docs/reference/remedies.md": remedies_page.page(),
         "docs/reference/policies.md": policies_page(),
         "docs/reference/cli.md": cli_page(),
         "docs/reference/python.md": python_page.page(),

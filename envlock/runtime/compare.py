@@ -545,6 +545,7 @@ def _name_locked_value(path: str, old: object, fix: str) -> str:
         return fix.replace("{locked}", show(old))
     name = path.rpartition(".")[2]
     general = f"Set or unset {name} as locked"
+    fix = fix.replace("Set or unset it as locked", general)
     if not fix.startswith(general):
         return fix
     if old is None:

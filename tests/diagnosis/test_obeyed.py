@@ -78,6 +78,18 @@ CASES = {
         ((*CPU_2_16, "tensorflow-cpu==2.16.2", "asker==1.0", "helper==1.0", "typing-extensions==4.16.0"),),
         {"typing-extensions": ("4.16.0", "4.5.0"), "pygments": (None, "2.20.0")},
     ),
+    "tf-keras of another TensorFlow": Case(
+        "requirements",
+        (("numpy==2.0.2", "keras==3.12.0", "tensorflow-cpu==2.21.0", "tf-keras==2.16.0"),),
+        {"tf-keras": ("2.16.0", "2.21.0")},
+    ),
+    "an add-on of another TensorFlow": Case("requirements", ((*CUDA_2_21, "addon==1.0"),), {"addon": ("1.0", "2.0")}),
+    "no TensorFlow": Case(
+        "tensorflow-missing",
+        (("numpy==2.0.2", "keras==3.12.0"),),
+        {"tensorflow": (None, "2.21.0")},
+        alternatives=2,
+    ),
     "NumPy 2 with TensorFlow 2.16": Case(
         "package-version",
         (("numpy==2.3.0", "keras==3.3.0", "six==1.16.0", "tensorflow-cpu==2.16.2"),),

@@ -1,0 +1,98 @@
+"""docs/reference/remedies.md: what envlock prints that somebody should do, and what a test
+has done.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.remedies.rows import Remedy, list_hints, load_elsewhere, load_remedies
+
+HEAD = """\
+<!-- written by tools/generate.py from tests/remedies/remedies.toml -->
+# Was the remedy right? Each line, obeyed
+
+A verdict is half of the job; the other half is the line below it. For each of these remedies a test makes the state, reads the
+printed line, does what it says (a command, a variable with its value, or a sentence) and asks envlock again. The answer has to be
+green, or another finding than before: never the same, never a circle, never a line that cannot be typed. What a verdict is
+worth is counted on [the page of the oracle](../concepts/oracle.md).
+
+"""
+TITLES = {
+    "doctor": "Rules of `envlock doctor`",
+    "fact": "Facts of a lockfile",
+    "file": "Files, by `envlock verify --deep`",
+    "diverge": "What makes runs differ, by `envlock diverge`",
+    "hint": "Hints of errors, by the file that raises them",
+}
+
+
+def page() -> str:
+    """Return the page: the count, a table for each kind of source, and what cannot be changed here."""
+    sections = "".join(_section(of) for of in TITLES)
+    return f"{HEAD}{_count()}{sections}{_elsewhere()}"
+
+
+def _count() -> str:
+    lines = [
+        "| remedies | how many | obeyed | green | another finding | for a person | not obeyed yet |"
+    ]
+    lines.append("|---|---:|---:|---:|---:|---:|---:|")
+    for of, title in TITLES.items():
+        if of != "hint":
+            lines.append(_count_row(title, [row for row in load_remedies() if row.of == of]))
+    lines.append(_count_row("**all**", [row for row in load_remedies() if row.of != "hint"]))
+    hints = list_hints()
+    files = [row.name for row in load_remedies() if row.of == "hint"]
+    number = sum(map(len, hints.values()))
+    return (
+        "\n".join(lines) + "\n\n"
+        f"The {number} places that raise an error with a hint are counted apart: tests obey hints of {len(files)} of the "
+        f"{len(hints)} files that have some. Each command of envlock in any text of the package is parsed by another test, so "
+        "that it can be typed.\n"
+    )
+
+
+def _count_row(title: str, rows: list[Remedy]) -> str:
+    kinds, ends = Counter(row.kind for row in rows), Counter(row.outcome for row in rows)
+    obeyed = ends["green"] + ends["another"]
+    cells = [
+        title,
+        len(rows),
+        obeyed,
+        ends["green"],
+        ends["another"],
+        kinds["person"],
+        kinds["open"],
+    ]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _section(of: str) -> str:
+    lines = [
+        f"\n## {TITLES[of]}\n",
+        "| remedy | kind | obeyed by, or why not | outcome |",
+        "|---|---|---|---|",
+    ]
+    for row in load_remedies():
+        if row.of == of:
+            name = (
+                ", ".join(f"`{word}`" for word in row.name.split()) if of != "diverge" else row.name
+            )
+            by = (
+                f"`{row.obeyed.rpartition('/')[2].partition('::')[0]}`"
+                if row.obeyed
+                else row.reason
+            )
+            kind = {"open": "not obeyed yet", "person": "for a person"}.get(row.kind, row.kind)
+            lines.append(f"| {name} | {kind} | {by} | {row.outcome} |")
+    return "\n".join(lines) + "\n"
+
+
+def _elsewhere() -> str:
+    lines = [f"- `{pattern}`: {reason}" for pattern, reason in load_elsewhere().items()]
+    return (
+        "\n## Facts that were not changed\n\nThey need what this machine does not have:\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
