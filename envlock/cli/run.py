@@ -17,7 +17,7 @@ from envlock.cli.options import (
     QuietOption,
     find_source,
 )
-from envlock.cli.output import talk
+from envlock.cli.output import Terminal, talk
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.runtime.activation import MAX_SEED
 from envlock.runtime.errors import UsageError
@@ -186,7 +186,8 @@ def run(
     another one in front.
 
     The determinism variables are set and unset as locked, the thread counts and Python's hash seed
-    are fixed, and the rest is verified. The command then replaces this process; with `--observe`,
+    are fixed, and the rest is verified, with what a process loads if the lockfile has that. The
+    command then replaces this process; with `--observe`,
     it is a child, and its signals and exit code are passed on. A bare `python` is the
     environment's.
 
@@ -214,6 +215,7 @@ def run(
         python=python,
         deterministic=recipe.deterministic,
         seed=recipe.seed,
+        progress=Terminal(quiet),
     )
     if not prepared.report.match:
         talk(prepared.report.to_text())

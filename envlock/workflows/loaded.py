@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 from envlock.guest import launch
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
+from envlock.runtime.judgement import LOADED
+from envlock.runtime.loaded.agreement import align
 from envlock.runtime.loaded.identities import get_mark, read_note, write_note
 from envlock.runtime.loaded.import_hook import COMPUTING
 from envlock.runtime.version import __version__
+from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import Progress
 
 TIMEOUT = 300.0
@@ -43,18 +46,49 @@ class Observed(NamedTuple):
     note: str
 
 
-def observe(snapshot: Snapshot, python: Path | None, progress: Progress) -> Observed | None:
+def add_loaded(
+    document: Mapping[str, Any],
+    environment: LiveEnvironment,
+    progress: Progress,
+    environ: Mapping[str, str] | None = None,
+) -> tuple[LiveEnvironment, Observed | None]:
+    """Return an environment with what of the lockfile's section `loaded` its processes have, and what
+    was observed.
+
+    Args:
+        document: a lockfile with that section.
+        environment: the environment.
+        progress: shows that a process imports.
+        environ: the variables of a process; those of this one when not given.
+    """
+    seen = observe(environment.snapshot, environment.python, progress, environ)
+    if seen is None or seen.facts is None:
+        return environment, seen
+    locked, live = document["facts"], environment.snapshot.facts
+    builds = [(each.get("python") or {}).get("compiler") for each in (locked, live)]
+    section = align(locked[LOADED], seen.facts, is_same_build=builds[0] == builds[1])
+    found = environment.snapshot.with_facts({**live, LOADED: section})
+    return LiveEnvironment(environment.python, found), seen
+
+
+def observe(
+    snapshot: Snapshot,
+    python: Path | None,
+    progress: Progress,
+    variables: Mapping[str, str] | None = None,
+) -> Observed | None:
     """Return what a process of the environment loads; None without a library that computes.
 
     Args:
         snapshot: the facts of the environment, which say what to import.
         python: its interpreter; this one when not given.
         progress: shows that a process imports.
+        variables: those that the process is started with; those of this one when not given.
     """
     names = [name for name in IMPORTS if isinstance(snapshot.facts.get(name), dict)]
     if not any(name in COMPUTING for name in names):
         return None
-    environ = dict(os.environ)
+    environ = dict(os.environ if variables is None else variables)
     key = _make_key(names, python, environ)
     known = read_note(environ, key)
     if _is_current(known):

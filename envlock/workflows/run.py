@@ -14,7 +14,14 @@ from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
 from envlock.runtime.input_data import add_data
-from envlock.runtime.judgement import annotate, choose_machine, has_overrides_enabled, judge_here
+from envlock.runtime.judgement import (
+    LOADED,
+    annotate,
+    choose_machine,
+    has_overrides_enabled,
+    judge_here,
+)
+from envlock.runtime.loaded.agreement import name_files
 from envlock.runtime.own_variables import ADDED, format_additions, get_additions
 from envlock.runtime.recipe import find_recipe, warn_beyond_recipes
 from envlock.runtime.report import Report
@@ -22,7 +29,10 @@ from envlock.runtime.short_report import with_acceptance
 from envlock.runtime.tables import table
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import Variables, is_number, plan_variables
+from envlock.workflows.live_environment import LiveEnvironment
+from envlock.workflows.loaded import add_loaded
 from envlock.workflows.locks import get_file, load_document, name_found_lock
+from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +101,7 @@ def prepare(
     python: Path | None = None,
     deterministic: bool = False,
     seed: int | None = None,
+    progress: Progress = SILENT,
 ) -> Prepared:
     """Return a command with the variables of a lockfile and those of the determinism recipe for the
     installed TensorFlow.
@@ -103,6 +114,8 @@ def prepare(
         python: the interpreter of the environment; this one when not given.
         deterministic: also switch op determinism on.
         seed: the seed for `envlock.activate()` if the program does not give one.
+        progress: shows that a process imports what computes, to see what it loads, unless nothing has
+            changed since the last time. Only if the lockfile has that.
 
     Raises:
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
@@ -123,8 +136,16 @@ def prepare(
     program = _find_command(command[0], wanted.environ["PATH"], folder)
     # Collected only now, so that the facts that are compared are those that the command will find.
     found = collect_live_for(document, python, wanted.environ)
-    report = judge_here(document, found, policy, subject, has_overrides_enabled(), interpreter)
+    environment, seen = LiveEnvironment(python, found), None
+    if LOADED in document["facts"]:
+        environment, seen = add_loaded(document, environment, progress, wanted.environ)
+    report = judge_here(
+        document, environment.snapshot, policy, subject, has_overrides_enabled(), interpreter
+    )
     report = annotate(report, wanted.environ)
+    if seen is not None:
+        name_files(report.findings, seen.places)
+        (report.notes if seen.facts is None else report.details).append(seen.note)
     report.notes += name_found_lock(lock, subject)
     if deterministic:
         report.notes += warn_beyond_recipes(needs.version)

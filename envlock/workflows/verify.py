@@ -66,7 +66,10 @@ def verify(
     document, notes = add_newly_held(document, lock, environment)
     seen, details = None, _describe_commit(document, get_file(lock))
     if LOADED in document["facts"] and not static:
-        environment, seen = _add_loaded(document, environment, progress)
+        # Start-up time: a lockfile without the section does not need it.
+        from envlock.workflows.loaded import add_loaded
+
+        environment, seen = add_loaded(document, environment, progress)
     question = Question(lock, document, subject, environment, policy, overrides, progress)
     report = compare_facts(question)
     if seen is not None:
@@ -87,24 +90,6 @@ def verify(
         report = _add_data(report, question, deep=deep)
     report.details = details
     return with_acceptance(report)
-
-
-def _add_loaded(
-    document: dict[str, Any], environment: LiveEnvironment, progress: Progress
-) -> tuple[LiveEnvironment, Observed | None]:
-    """Return the environment with what its processes load, and that; None without such a process."""
-    # Start-up time: a lockfile without the section does not need them.
-    from envlock.runtime.loaded.agreement import align
-    from envlock.workflows.loaded import observe
-
-    seen = observe(environment.snapshot, environment.python, progress)
-    if seen is None or seen.facts is None:
-        return environment, seen
-    locked, live = document["facts"], environment.snapshot.facts
-    builds = [(each.get("python") or {}).get("compiler") for each in (locked, live)]
-    section = align(locked[LOADED], seen.facts, is_same_build=builds[0] == builds[1])
-    found = environment.snapshot.with_facts({**live, LOADED: section})
-    return LiveEnvironment(environment.python, found), seen
 
 
 def _add_places(report: Report, seen: Observed) -> None:

@@ -100,3 +100,12 @@ def test_a_size_that_debian_lists_says_nothing(environment: Environment) -> None
     grow(environment)
     (environment.folder / "site-packages/tensorflow-2.21.0.dist-info/INSTALLER").unlink()
     assert environment.ask() == []
+
+
+def test_a_command_is_not_started_beside_another_file(environment: Environment) -> None:
+    """By files alone, `run` started it: only who calls `assert_locked()` looked after the import."""
+    assert environment.run("run", "--", sys.executable, "-c", "print('started')").stdout == "started\n"
+    act, words = HARMFUL["a plug-in"]
+    done = environment.run("run", "--", sys.executable, "-c", "print('started')", **act(environment))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert words in done.stderr
