@@ -1,8 +1,8 @@
-"""Rows that nobody has written: each draws a place among what a process has loaded or searches, and changes it.
+"""Rows that are drawn: each takes a place among what a process has loaded or searches, and changes it.
 
 `draw(seed, number, seen)` returns rows of the form of held.toml; the same seed and machine give the same rows. A seed is
 a day, so that each day tries others. A row's label follows from its kind, before anything has run: what puts other
-code into the process can change bits, what nothing reads cannot, and of one changed bit nobody knows (`unknown`).
+code into the process can change bits, what nothing reads cannot, and what one changed bit does is not known (`unknown`).
 """
 
 from __future__ import annotations
