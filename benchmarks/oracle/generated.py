@@ -25,7 +25,7 @@ HIDING = (
     "s = m.PathFinder.find_spec(__name__, [p for p in sys.path if os.path.abspath(p) != here]); "
     "__path__ = s.submodule_search_locations or []; exec(s.loader.get_code(__name__)); " + EFFECT
 )
-"""A module that does what the one behind it does, and something more."""
+"""A module that runs the one it hides, and something more."""
 ROUNDING = "#include <fenv.h>\\n__attribute__((constructor)) static void f(void) { fesetround(FE_UPWARD); }"
 LOADER = "ld-linux"  # the shell that prepares a row needs it as well
 LARGE = 60 << 20  # bytes of a library that is not copied for a row
@@ -80,7 +80,7 @@ def look(python: Path) -> Seen:
 
 
 def draw(seed: str, number: int, seen: Seen) -> list[Row]:
-    """Return so many different rows, as many of each kind as there are."""
+    """Return different rows, in equal shares of each kind."""
     rng = random.Random(seed)
     rows: dict[str, Row] = {}
     kinds = list(KINDS.items())
