@@ -330,6 +330,7 @@ class LoadedFacts(Strict):
     """
 
     imports: list[Word] | None = None
+    arithmetic: Text | None = None
     interpreter: dict[StartupName, Text] | None = None
     standard: dict[StartupName, Text] | None = None
     ld: list[Text] | None = None

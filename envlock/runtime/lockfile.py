@@ -386,6 +386,9 @@ def _iter_loaded_problems(loaded: object) -> Iterator[str]:
         if name in ("interpreter", "standard"):
             if not isinstance(value, dict) or not _are_strings(value.values()):
                 yield f"`facts.loaded.{name}` must be an object of strings"
+        elif name == "arithmetic":
+            if value is not None and not isinstance(value, str):
+                yield f"`facts.loaded.{name}` must be a string, but is {_kind(value)}"
         elif not isinstance(value, list) or not _are_strings(value):
             yield f"`facts.loaded.{_shorten(name)}` must be a list of strings"
 

@@ -78,6 +78,14 @@ def search(made: Environment) -> dict[str, str]:
     return {"LD_LIBRARY_PATH": str(made.folder / "lib")}
 
 
+def search_without_a_part(made: Environment) -> dict[str, str]:
+    """Change a library that computes nothing, and that can bring any other along."""
+    (made.folder / "lib").mkdir()
+    library = find_library("libffi.so")
+    change(Path(shutil.copy(library, made.folder / "lib" / ".".join(library.name.split(".")[:3]))))
+    return {"LD_LIBRARY_PATH": str(made.folder / "lib")}
+
+
 def plug_in(made: Environment) -> dict[str, str]:
     (made.folder / PLUGIN).parent.mkdir()
     shutil.copy(find_library("libm.so"), made.folder / PLUGIN)
@@ -103,6 +111,7 @@ def grow(made: Environment) -> dict[str, str]:
 HARMFUL: dict[str, tuple[Callable[[Environment], dict[str, str]], str]] = {
     "a preloaded library": (preload, "p.bin: LD_PRELOAD or /etc/ld.so.preload puts it into every program"),
     "a libm in a folder of the search path": (search, "libm.so.6: a folder of LD_LIBRARY_PATH puts it in front"),
+    "any library in a folder of the search path": (search_without_a_part, "LD_LIBRARY_PATH puts it in front"),
     "a plug-in": (plug_in, "p.so: TensorFlow opens each library of a folder tensorflow-plugins"),
     "a module that no package lists": (add_module, "extra.py: it lies among the installed packages"),
     "another size than in the RECORD": (grow, "l.so: its package lists it with another size"),

@@ -6,13 +6,14 @@ import pytest
 
 from envlock.data.runtime_tables import load_loaded_table
 from envlock.lock.fact_models import LoadedFacts
+from envlock.runtime.collectors.python import ARITHMETIC
 from envlock.runtime.loaded.agreement import IMPORTS
 from envlock.runtime.loaded.description import INTERPRETER, STANDARD, UNEXPLAINED
 
 
 def test_each_role_of_the_table_is_a_fact() -> None:
     roles = [row.name for row in load_loaded_table().role]
-    assert {*roles, IMPORTS, INTERPRETER, STANDARD, UNEXPLAINED} == set(LoadedFacts.model_fields)
+    assert {*roles, ARITHMETIC, IMPORTS, INTERPRETER, STANDARD, UNEXPLAINED} == set(LoadedFacts.model_fields)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,17 @@ def test_a_library_of_a_package_that_is_replaced_where_it_is_is_refused(environm
     assert "p.so: its package lists it with another size" in refusal(environment, code)
 
 
+def test_arithmetic_that_changes_after_line_1_is_refused(environment: Environment) -> None:
+    """Each library can do that as it is loaded, and what it computes differs from then on."""
+    upward = "import ctypes\nctypes.CDLL('libm.so.6').fesetround(0x800)\n"  # FE_UPWARD of x86_64
+    locked, now = "rounds nearest, denormals kept", "rounds upward, denormals kept"
+    for _ in range(2):  # with what a first process has noted, too
+        assert refusal(environment, f"{LINE_1}\n{upward}import tensorflow") == (
+            f"  x loaded.arithmetic: locked {locked}, live {now}"
+        )
+        assert environment.script(IMPORT).stdout == "went on False\n"
+
+
 def test_an_edited_module_of_python_itself_is_refused(environment: Environment) -> None:
     lock = environment.folder / "envlock.lock"
     document = json.loads(lock.read_bytes())

@@ -322,6 +322,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"facts": {"loaded": []}}, "`facts.loaded` must be an object, but is a list"),
     ({"facts": {"loaded": {"standard": ["x"]}}}, "`facts.loaded.standard` must be an object of strings"),
     ({"facts": {"loaded": {"interpreter": {"python": 1}}}}, "`facts.loaded.interpreter` must be an object of strings"),
+    ({"facts": {"loaded": {"arithmetic": []}}}, "`facts.loaded.arithmetic` must be a string, but is a list"),
     ({"facts": {"loaded": {"libm": "x"}}}, "`facts.loaded.libm` must be a list of strings"),
     ({"facts": {"loaded": {"unexplained": [1]}}}, "`facts.loaded.unexplained` must be a list of strings"),
     ({"unavailable": {"a.b": "x"}}, "`unavailable.a.b` must be an object of `reason` and `code`"),

@@ -26,6 +26,10 @@ TINY, SMALLEST = "1e-30", "2.2250738585072014e-308"
 """As texts, so that nothing is computed when this module is compiled."""
 
 
+ARITHMETIC = "arithmetic"
+"""What of the section `loaded` says how a process computes after its imports."""
+
+
 def collect(host: Host) -> Tree:
     """Return the interpreter's implementation, version, ABI, compiler, prefix and start-up code."""
     release = sys.version_info
@@ -42,11 +46,20 @@ def collect(host: Host) -> Tree:
         "shadows": _find_shadows(host),
         "optimize": sys.flags.optimize,
         "hash": _hash_text(host),
-        "rounding": _find_rounding(),
-        "denormals": _find_denormals(),
+        **collect_arithmetic(),
         "time_zone": _find_time_zone(),
         "text_encoding": _find_text_encoding(),
     }
+
+
+def collect_arithmetic() -> Tree:
+    """Return how this thread computes, which any library can change as it is loaded."""
+    return {"rounding": _find_rounding(), "denormals": _find_denormals()}
+
+
+def format_arithmetic(facts: Tree) -> str:
+    """Return both facts of `collect_arithmetic` as one text."""
+    return "rounds {rounding}, denormals {denormals}".format(**facts)
 
 
 def _find_shadows(host: Host) -> Tree:

@@ -6,6 +6,7 @@ is what both have of Python itself, what the lockfile has of each role, and what
 
 from __future__ import annotations
 
+from envlock.runtime.collectors.python import ARITHMETIC
 from envlock.runtime.loaded.description import INTERPRETER, STANDARD, UNEXPLAINED
 
 TYPE_CHECKING = False
@@ -45,6 +46,8 @@ def align(
             aligned[name] = value
         elif name in BY_NAME:
             aligned[name] = {**value, **_keep(seen.get(name, {}), value)}
+        elif name == ARITHMETIC:
+            aligned[name] = seen.get(name, value)
         elif name in (IMPORTS, UNEXPLAINED) or not isinstance(value, list):
             aligned[name] = value
         else:
@@ -81,7 +84,7 @@ def name_files(findings: Iterable[Finding], places: Mapping[str, str]) -> None:
     """Say in each finding about a loaded file which file of this machine it is, and who asked for it."""
     for finding in findings:
         section, _, fact = str(finding.where).partition(".")
-        if section != SECTION:
+        if section != SECTION or fact == ARITHMETIC:
             continue
         new = finding.actual if isinstance(finding.actual, list) else []
         old = finding.expected if isinstance(finding.expected, list) else []

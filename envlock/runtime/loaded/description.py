@@ -5,6 +5,7 @@ What a package lists is left out: its RECORD is held already. The rest is
 - of Python itself: the program, its library and its extension modules (`interpreter`), and the modules of the
   standard library that ran (`standard`);
 - a library that computes, or lies below what does: by its role, its soname and its content;
+- how the processor computes by now, as any library can change that when it is loaded (`arithmetic`);
 - explained by nothing: a plugin, a preloaded library, a module among packages that none of them lists (`unexplained`).
 
 Other libraries of the system, and the program's own modules, explain themselves.
@@ -18,6 +19,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 
 from envlock.runtime.collectors.named_files import read_preload
+from envlock.runtime.collectors.python import ARITHMETIC, collect_arithmetic, format_arithmetic
 from envlock.runtime.loaded.explained import get_line
 from envlock.runtime.loaded.owners import FOREIGN, LISTED, UNLISTED, Owners
 from envlock.runtime.loader.elf import read_elf
@@ -70,6 +72,7 @@ class Description:
                 has them; else those that ran.
         """
         self.facts: Tree = {INTERPRETER: {}, STANDARD: {}, UNEXPLAINED: []}
+        self.facts[ARITHMETIC] = format_arithmetic(collect_arithmetic())
         self.places: Dict[str, str] = {}
         self.compared: Set[str] = set()
         self._computing: Dict[str, str] = {}
@@ -169,7 +172,7 @@ class Description:
         if path in self._preloads:  # it stands for the library whose soname it has
             name = read_elf(path).soname or name
         role = next((role for role, begins in self._roles.items() if name.startswith(begins)), None)
-        asker = self._find_asker(path, name, state, is_computing=role is not None)
+        asker = self._find_asker(path, name, state)
         if role is not None and state == FOREIGN:
             name = read_elf(path).soname or name
             entry = f"{name} {self._identities.get(path)}"
@@ -179,7 +182,7 @@ class Description:
         if asker is not None:
             self._add_unexplained(path, name, asker)
 
-    def _find_asker(self, path: str, name: str, state: str, *, is_computing: bool) -> Optional[str]:
+    def _find_asker(self, path: str, name: str, state: str) -> Optional[str]:
         """Return why a library that no package lists is there, if that explains nothing."""
         if path in self._preloads:
             return BY_PRELOAD
@@ -187,8 +190,6 @@ class Description:
             return BY_PLUGINS
         if state == UNLISTED:
             return BY_FOLDER
-        if not is_computing:
-            return None
         search = self._get_search_path()
         for folder in self._loader().expand(search, None) if search else ():
             if path.startswith(os.path.realpath(folder) + "/"):

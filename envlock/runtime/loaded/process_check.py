@@ -10,6 +10,7 @@ import sys
 import time
 from hashlib import sha256
 
+from envlock.runtime.collectors.python import ARITHMETIC, collect_arithmetic, format_arithmetic
 from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import FactError
 from envlock.runtime.host import Host
@@ -57,21 +58,27 @@ def check_process(
     name = _make_name(host, document, [policy, is_whole, complete, is_same_build])
     note = parse(_read(host, name))
     new = _list_new(note, mapped)
-    if new == ([], []):
+    # What changes it may be imported later than what computes, or was imported before the capture.
+    before = format_arithmetic(live.facts["python"])
+    is_as_known = format_arithmetic(collect_arithmetic()) in (before, locked.get(ARITHMETIC))
+    if new == ([], []) and is_as_known:
         return None
     # Start-up time: most processes load only what was explained before.
     from envlock.runtime.loaded.agreement import align, name_files
     from envlock.runtime.loaded.observation import describe
 
     parts = {module: value.split()[1:] for module, value in locked.get("standard", {}).items()}
-    if new is not None:
+    if new is not None and is_as_known:
         found = describe(host, *new, parts)
+        found.facts[ARITHMETIC] = locked.get(ARITHMETIC)
         section = align(locked, found.facts, is_whole=False, is_same_build=is_same_build)
         if section == locked:
             _write(host, name, note, _list_lines(found, *new))
             return None
     modules = list_module_files()
     found = describe(host, mapped, modules, parts)
+    if is_as_known:
+        found.facts[ARITHMETIC] = locked.get(ARITHMETIC)
     if found.unread:
         is_whole, complete = False, ()
     section = align(
