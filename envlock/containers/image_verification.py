@@ -50,26 +50,22 @@ def verify(
     else:
         facts, unavailable = ask_entrypoint(run, ["--facts"])
     report = judge(dict(document), Snapshot(facts, unavailable), sides=("locked", "in the image"))
-    of_image: list[Finding] = []
-    of_machine: list[Finding] = []
-    for finding in report.findings:
-        if is_of_machine(finding.where.fact):
-            of_machine.append(finding)
-        else:
-            of_image.append(finding)
-    of_image += [_parse_file(entry, installed=installed) for entry in files]
-    # Those of an image that was verified before cannot change, either.
+    found = list(report.findings)
+    # Those of an image that was verified before cannot change.
     if deep and LOADED in document["facts"]:
-        of_image += [_parse_finding(entry) for entry in ask_entrypoint(run, ["--loaded"])]
+        found += [_parse_finding(entry) for entry in ask_entrypoint(run, ["--loaded"])]
+    of_machine = [finding for finding in found if is_of_machine(finding.where.fact)]
+    of_image = [finding for finding in found if not is_of_machine(finding.where.fact)]
+    of_image += [_parse_file(entry, installed=installed) for entry in files]
     halves = [
         Report(
-            sort_findings(found),
+            sort_findings(half),
             policy=report.policy,
             overrides=report.overrides,
             exempt=report.exempt,
             extent=report.extent,
         )
-        for found in (of_image, of_machine)
+        for half in (of_image, of_machine)
     ]
     return Verdict(*halves)
 

@@ -73,18 +73,23 @@ def test_a_file_that_the_build_has_installed_must_be_as_recorded_and_one_of_the_
 
 def test_what_a_program_loads_is_asked_for_where_a_lockfile_holds_it() -> None:
     held = put(HELD, "facts.loaded", {"imports": ["tensorflow"], "unexplained": []})
-    found = Finding("exact", "error", "loaded.openmp", message="not the locked file", why="", fix="", source="")
+    found = [
+        Finding("exact", "error", f"loaded.{role}", message="not the locked file", why="", fix="", source="").to_json()
+        for role in ("cuda", "openmp")
+    ]
     asked: list[list[str]] = []
 
     def answer(argv: list[str]) -> Finished:
         asked.append(argv)
         if argv == ["--loaded"]:
-            return Finished(0, f"imported\n{json.dumps([found.to_json()])}", "")
+            return Finished(0, f"imported\n{json.dumps(found)}", "")
         files: list[object] = [[]] if argv == ["--deep"] else []
         return Finished(0, json.dumps([HELD["facts"], HELD["unavailable"], *files]), "")
 
     verdict = verify(held, answer)
     assert [each.where.fact for each in verdict.image.findings] == ["loaded.openmp"]
+    # The machine that builds may have no GPU.
+    assert [each.where.fact for each in verdict.machine.findings] == ["loaded.cuda"]
     assert (verdict.image.match, asked) == (False, [["--deep"], ["--loaded"]])
     # It was verified before.
     assert verify(held, answer, deep=False).image.match
