@@ -23,7 +23,7 @@ GUIDES = (
 )
 NAMES = ("concepts/evidence", "reference/activation", *(f"guides/{name}" for name in GUIDES))
 INSTALLATION = ROOT / "docs/guides/installation.md"
-FROM_INDEX = [INSTALLATION, ROOT / "docs/guides/sync.md"]
+FROM_INDEX = [INSTALLATION, ROOT / "docs/guides/projects.md", ROOT / "docs/guides/sync.md"]
 """Those that install from the package index."""
 PAGES = [*PLAIN, NOTEBOOK, *(ROOT / f"docs/{name}.md" for name in NAMES)]
 """Pages of which every block is run, or a text or settings to copy."""
