@@ -31,10 +31,22 @@ MESSAGES = {
 }
 
 
+def is_parsed(data: bytes) -> bool:
+    try:
+        ast.parse(data)
+    except (RecursionError, MemoryError):
+        return False
+    return True
+
+
 def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     for name, (data, message) in MESSAGES.items():
         (tmp_path / name).write_bytes(data)
-        (finding,) = lint([str(tmp_path / name)], LATEST)
+        findings = lint([str(tmp_path / name)], LATEST)
+        if message.endswith("Python's own parser") and is_parsed(data):  # as by that of Python 3.14
+            assert findings == []
+            continue
+        (finding,) = findings
         assert (finding.rule, finding.severity, finding.where.file) == ("ENV001", "error", str(tmp_path / name))
         assert any(part in finding.message for part in message.split("|")), (name, finding.message)
 
