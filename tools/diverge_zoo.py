@@ -101,7 +101,8 @@ def main() -> None:
 
 def _of_keras(python: Path) -> tuple[Animal, ...]:
     """Return the programs whose right answer depends on the major version of Keras."""
-    command = [str(python), "-c", "from importlib.metadata import version; print(version('keras'))"]
+    code = "import keras; print(keras.__version__)"  # of keras-nightly, too, under which candidates come
+    command = [str(python), "-c", code]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return (
         (*KERAS_2, *TRAININGS_KERAS_2) if found.startswith("2") else (*KERAS_3, *TRAININGS_KERAS_3)

@@ -62,6 +62,7 @@ SKIPPED = (
 )
 ENOUGH_SECONDS = 6.0  # after them, an operation is not called again
 LATE_SECONDS = 40.0  # after them, a call is not waited for
+START_SECONDS = 300.0  # for `import tensorflow` on a busy machine
 ATTEMPTS = 5  # processes that an operation may end
 
 Calls = dict[str, dict[str, "int | None"]]
@@ -78,7 +79,10 @@ def main() -> None:
     )
     children = {POISON[0]: _Child(POISON[0])}
     children[POISON[0]].ask(None)
-    kinds = [kind for kind in children[POISON[0]].answer() if not wanted or kind in wanted]
+    every = children[POISON[0]].answer(START_SECONDS)
+    if isinstance(every, str):
+        sys.exit(f"the first process says nothing of operations: {every}")
+    kinds = [kind for kind in every if not wanted or kind in wanted]
     with file.open("a") as out:
         for kind in (kind for kind in kinds if kind not in known):
             known[kind] = {"operation": kind, **_look(kind, children)}
@@ -191,10 +195,10 @@ class _Child:
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
 
-    def answer(self) -> Any:
+    def answer(self, seconds: float = LATE_SECONDS) -> Any:
         """Return the next answer: `died` where the process ended, `late` where none came in time."""
         try:
-            return json.loads(self._lines.get(timeout=LATE_SECONDS))
+            return json.loads(self._lines.get(timeout=seconds))
         except queue.Empty:
             return "late"
 
