@@ -1,7 +1,8 @@
 """What envlock costs, next to what a script pays anyway (`import tensorflow`) and to what others cost.
 
-    python benchmarks/run.py [--env DIR] [--rounds N] [--json FILE]
+    python benchmarks/run.py [--env DIR] [--rounds N] [--json FILE] [--history FILE]
 
+`--history` adds the medians to a file of CSV, a row a figure, which has those of earlier releases (history.csv).
 The first run makes its own environment; see README.md beside this file. CPU time (user + system, of a process and its
 children) is measured, never wall time; the commands take turns, so that a busy machine is busy for all of them.
 The exit code says whether everything could be measured, not whether the targets are met.
@@ -10,6 +11,7 @@ The exit code says whether everything could be measured, not whether the targets
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
 import json
 import os
@@ -390,6 +392,35 @@ def report(about: dict[str, Any], meter: Meter, promises: list[Target]) -> Itera
     yield from table([("", "measured", "target", ""), *(promise.cells() for promise in promises)])
 
 
+def list_history(
+    about: Mapping[str, Any], costs: Mapping[str, list[float]]
+) -> Iterator[dict[str, str]]:
+    """Yield the rows of a run for the file that has those of every release."""
+    versions = about["versions"]
+    for name, samples in costs.items():
+        yield {
+            "envlock": versions["envlock"],
+            "day": str(about["date"])[:10],
+            "cpu": about["cpu"],
+            "python": versions["python"],
+            "tensorflow": versions["tensorflow-cpu"],
+            "distributions": str(about["distributions"]),
+            "figure": name,
+            "median_ms": f"{statistics.median(samples):.3f}",
+            "runs": str(len(samples)),
+        }
+
+
+def add_to_history(file: Path, rows: list[dict[str, str]]) -> None:
+    """Add rows at the end of the file, which stays as it is otherwise."""
+    is_new = not file.exists()
+    with file.open("a", encoding="utf-8", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]), lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
 def cost_cells(meter: Meter) -> Iterator[tuple[str, ...]]:
     """Yield a row for every command."""
     for name, samples in meter.costs.items():
@@ -446,7 +477,7 @@ def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-def bench(folder: Path, rounds: int, output: Path | None) -> None:
+def bench(folder: Path, rounds: int, output: Path | None, history: Path | None) -> None:
     """Make the environment, measure, and print.
 
     Raises:
@@ -487,6 +518,8 @@ def bench(folder: Path, rounds: int, output: Path | None) -> None:
         rows = [{**asdict(promise), "met": promise.met} for promise in promises]
         document = {"about": about, "cpu_milliseconds": meter.costs, "targets": rows}
         output.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if history is not None:
+        add_to_history(history, list(list_history(about, meter.costs)))
     print("\n".join(report(about, meter, promises)))
 
 
@@ -508,11 +541,14 @@ def main() -> int:
     parser.add_argument(
         "--json", type=Path, help="also write the figures, every single one, to this file"
     )
+    parser.add_argument(
+        "--history", type=Path, help="also add the medians to this file of CSV, as a release does"
+    )
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         parser.error("--rounds must be at least 1")
     try:
-        bench(arguments.env.absolute(), arguments.rounds, arguments.json)
+        bench(arguments.env.absolute(), arguments.rounds, arguments.json, arguments.history)
     except BenchmarkError as error:
         say(f"error: {error}")
         return 1

@@ -132,3 +132,18 @@ def test_a_measurement_sends_programs_that_can_be_read() -> None:
     program = load(ROOT / "benchmarks" / "canary.py").stand_in()
     names = [node.name for node in ast.parse(program).body if isinstance(node, ast.FunctionDef)]
     assert {"make_onednn_operations", "_rounding", "main"} <= set(names)
+
+
+def test_a_run_adds_its_figures_to_those_of_earlier_releases(tmp_path: Path) -> None:
+    run = load(ROOT / "benchmarks" / "run.py")
+    kept = (ROOT / "benchmarks" / "history.csv").read_text(encoding="utf-8")
+    file = tmp_path / "history.csv"
+    file.write_text(kept, encoding="utf-8")
+    versions = {"envlock": "9.9", "python": "3.11.7", "tensorflow-cpu": "2.21.0"}
+    about = {"date": "2027-01-02", "versions": versions, "distributions": 140, "cpu": "an, odd one"}
+    run.add_to_history(file, list(run.list_history(about, {"import envlock": [3.0, 1.0, 2.0]})))
+    text = file.read_text(encoding="utf-8")
+    assert text == f'{kept}9.9,2027-01-02,"an, odd one",3.11.7,2.21.0,140,import envlock,2.000,3\n'
+    fresh = tmp_path / "fresh.csv"
+    run.add_to_history(fresh, list(run.list_history(about, {"a": [1.0]})))
+    assert fresh.read_text(encoding="utf-8").splitlines()[0] == kept.splitlines()[0]

@@ -207,6 +207,23 @@ def test_a_job_may_do_what_it_has_to_and_no_more() -> None:
     assert {step["with"]["persist-credentials"] for step in checkouts} == {False}
 
 
+def test_the_recipe_of_conda_requires_what_the_command_line_does() -> None:
+    text = (ROOT / "tools" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    recipe = yaml.safe_load(text)
+    assert recipe["context"]["version"] == __version__
+    project = PYPROJECT["project"]
+    cli = [Requirement(each.partition(";")[0]) for each in project["optional-dependencies"]["cli"]]
+    names = {"docker": "docker-py"}
+    wanted = {f"{names.get(each.name, each.name)} {each.specifier}" for each in cli}
+    assert set(recipe["requirements"]["run"]) == {"python >=${{ python_min }}", *wanted}
+    assert set(PYPROJECT["build-system"]["requires"]) == {"hatchling>=1.27"}
+    assert "hatchling >=1.27" in recipe["requirements"]["host"]
+    (entry,) = recipe["build"]["python"]["entry_points"]
+    assert dict([entry.split(" = ")]) == project["scripts"]
+    about = recipe["about"]
+    assert (about["summary"], about["license"]) == (project["description"], project["license"])
+
+
 def test_the_workflows_are_valid() -> None:
     """The schemas are those that check-jsonschema brings."""
     for kind, files in (("github-workflows", WORKFLOWS), ("dependabot", [ROOT / ".github" / "dependabot.yml"])):
