@@ -16,6 +16,8 @@ from refresh.web import Web
 from tests.refresh.test_refresh import (
     DAY,
     DEVICES,
+    DIGESTS,
+    DRIVERS,
     IMAGES,
     PLACES,
     PRODUCTS,
@@ -31,6 +33,7 @@ from tests.web.hostile import Reply, Request, always, answer
 pytestmark = pytest.mark.network
 
 ASKED = {"tensorflow": "index", "needs": "index", "standalone": "index", "slim": IMAGES, "cards": PRODUCTS}
+ASKED |= {"drivers": DRIVERS, "digests": DIGESTS}
 """Whom each module asks: the package index, or a list."""
 VERSIONS = (RECORDED / "download-metadata.json").read_text(encoding="utf-8")
 KNOWN = next(row for row in rows(DATA, "standalone_pythons", "build") if row["python"] == "3.14.9")
@@ -39,7 +42,12 @@ KNOWN = next(row for row in rows(DATA, "standalone_pythons", "build") if row["py
 def copy_with_less(folder: Path) -> Path:
     """Return a copy of the tables without some rows, so that each source has something new."""
     copy = Path(shutil.copytree(DATA, folder))
-    for name, left_out in (("standalone_pythons", 'python = "3.15.'), ("cuda_images", 'chip = "GB')):
+    for name, left_out in (
+        ("standalone_pythons", 'python = "3.15.'),
+        ("cuda_images", 'chip = "GB'),
+        ("cuda_images", 'cuda = "13.4.1", driver'),
+        ("ngc_tensorflow", '"23.09-tf2-py3", digest'),
+    ):
         lines = (copy / f"{name}.toml").read_text(encoding="utf-8").splitlines()
         kept = "".join(f"{line}\n" for line in lines if left_out not in line)
         (copy / f"{name}.toml").write_text(kept, encoding="utf-8")
@@ -88,7 +96,7 @@ TROUBLES: dict[str, Reply] = {
 
 def test_every_module_is_in_the_table() -> None:
     assert set(ASKED) == set(MODULES) == set(LIES)
-    assert set(PLACES) == {IMAGES, PRODUCTS, DEVICES}
+    assert set(PLACES) == {IMAGES, PRODUCTS, DEVICES, DRIVERS, DIGESTS}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -142,11 +150,21 @@ def lie_about_chip(index: Path) -> dict[str, bytes]:
     return {"pci": (RECORDED / "pci.ids").read_bytes().replace(b"GA100 [A100", b"GH100 [A100")}
 
 
+def lie_about_driver(index: Path) -> dict[str, bytes]:
+    return {"compatibility": (RECORDED / "compatibility.md").read_bytes().replace(b"595.58.03", b"595.01")}
+
+
+def lie_about_image(index: Path) -> dict[str, bytes]:
+    return {"container": (RECORDED / "container.yaml").read_bytes().replace(b"sha256:947e", b"sha256:0000")}
+
+
 LIES = {
     "tensorflow": (lie_about_cuda, 'cudnn "1.0"'),
     "needs": (lie_about_protobuf, "<9.0.0"),
     "standalone": (lie_about_digest, "0" * 64),
     "slim": (lie_about_suite, "is followed by 99; whether those between were built is not listed"),
+    "drivers": (lie_about_driver, 'driver "595.58.03" (table-3), but triton-matrix: 26.05, asked on 2027-01-02 says'),
+    "digests": (lie_about_image, 'says digest "sha256:000032a2'),
     "cards": (lie_about_chip, "card NVIDIA A100-SXM4-40GB: 8.0 by its rows, but 9.0 (GH100) by the lists"),
 }
 

@@ -40,8 +40,10 @@ PLACES = {
     f"{RAW}/NVIDIA/open-gpu-kernel-modules/main/README.md": "README.md",
     f"{RAW}/pciutils/pciids/master/pci.ids": "pci.ids",
     f"{RAW}/docker-library/official-images/master/library/python": "python",
+    f"{RAW}/triton-inference-server/server/main/docs/introduction/compatibility.md": "compatibility.md",
+    f"{RAW}/singularityhub/shpc-registry/main/nvcr.io/nvidia/tensorflow/container.yaml": "container.yaml",
 }
-PRODUCTS, DEVICES, IMAGES = PLACES
+PRODUCTS, DEVICES, IMAGES, DRIVERS, DIGESTS = PLACES
 
 
 @pytest.fixture
@@ -334,7 +336,7 @@ def test_cards_are_found_by_what_the_driver_calls_them(tmp_path: Path, data: Pat
     assert (data / "cuda_images.toml").read_bytes() == first
 
 
-@pytest.mark.parametrize("name", ["cards", "slim"])
+@pytest.mark.parametrize("name", ["cards", "slim", "drivers", "digests"])
 @pytest.mark.parametrize(
     "reply",
     [
@@ -384,13 +386,18 @@ def test_a_run_that_was_stopped_goes_on_with_what_it_has(tmp_path: Path, data: P
 
 
 def test_every_row_of_what_is_refreshed_reads_as_it_is_written() -> None:
-    lists = {"tensorflow_builds": ("build", "and_cuda"), "compatibility": ("needs",), "standalone_pythons": ("build",)}
-    for stem, names in {**lists, "python_images": ("slim",), "cuda_images": ("card",)}.items():
+    lists: dict[str, tuple[str, ...]] = {
+        "tensorflow_builds": ("build", "and_cuda"),
+        "compatibility": ("needs",),
+        "standalone_pythons": ("build",),
+    }
+    lists |= {"python_images": ("slim",), "cuda_images": ("card", "driver"), "ngc_tensorflow": ("digest",)}
+    for stem, names in lists.items():
         text = (DATA / f"{stem}.toml").read_text(encoding="utf-8")
         for name in names:
             lines = find_list(text, name)[2]
             assert [format_row(parse_row(line)) for line in lines] == lines != []
-    assert {stem for stem, _, _ in MODULES.values()} == {*lists, "python_images", "cuda_images"}
+    assert {stem for stem, _, _ in MODULES.values()} == set(lists)
 
 
 def test_the_age_of_a_table_is_red_past_a_limit(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from envlock.data import compatibility, image_tables
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import EnvlockError
-from refresh import cards, slim, standalone, tensorflow
+from refresh import cards, nvidia, slim, standalone, tensorflow
 from refresh.found import Found
 from refresh.rows import add_evidence, merge, set_horizon
 from refresh.web import MIRROR, Web
@@ -30,6 +30,8 @@ MODULES: dict[str, tuple[str, Ask, type[BaseModel]]] = {
     "standalone": ("standalone_pythons", standalone.ask, image_tables.StandaloneTable),
     "slim": ("python_images", slim.ask, image_tables.PythonImagesTable),
     "cards": ("cuda_images", cards.ask, image_tables.CudaImagesTable),
+    "drivers": ("cuda_images", nvidia.ask_drivers, image_tables.CudaImagesTable),
+    "digests": ("ngc_tensorflow", nvidia.ask_digests, image_tables.NgcTable),
 }
 """What can be asked: its table, who asks, and what a row must be."""
 LIMIT = 60
