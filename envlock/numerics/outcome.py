@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from envlock.numerics import results
 from envlock.numerics.failure import RULE, TITLE, Failure, group_failures, list_failures
 from envlock.numerics.matrices import Cells, Matrix
-from envlock.numerics.results import FINISHED, Quantity, Run
+from envlock.numerics.results import FINISHED, Quantity, Run, Value
 from envlock.runtime.extent import Extent
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import (
@@ -31,6 +32,8 @@ TITLES = {
     "run-missing": "a run is missing",
     "nothing-recorded": "runs recorded nothing",
 }
+DIGITS = 12
+"""Of a digest, as it is shown."""
 MEMBERS_NAMED = 3
 """Arrays of a quantity that a finding names."""
 
@@ -93,6 +96,24 @@ class RunSummary:
     message: str | None
     seconds: float | None
     steps: int
+
+
+@dataclass(frozen=True)
+class RecordedQuantity:
+    """What the first run recorded under one name.
+
+    Attributes:
+        shape: of its array, such as `3 x 2`, or how many arrays it has.
+        kind: their type, such as float32.
+        steps: at how many steps.
+        digest: the first digits of a SHA-256 of all its values, in order.
+    """
+
+    quantity: str
+    shape: str
+    kind: str
+    steps: int
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -175,6 +196,7 @@ class RepeatEvidence(Evidence):
         equal: quantities that do not differ at the steps that are shown.
         matrices: of the quantities that differ there.
         circumstances: what was run, and how, by the name of each.
+        recorded: every quantity that the first of them recorded.
     """
 
     about: tuple[str, ...]
@@ -191,6 +213,7 @@ class RepeatEvidence(Evidence):
     equal: tuple[PlacedQuantity, ...]
     matrices: tuple[DistanceMatrix, ...]
     circumstances: Mapping[str, str] = field(default_factory=dict)
+    recorded: tuple[RecordedQuantity, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -218,6 +241,7 @@ class RepeatEvidence(Evidence):
             "equal": list(map(asdict, self.equal)),
             "matrices": list(map(DistanceMatrix.to_json, self.matrices)),
             "circumstances": dict(self.circumstances),
+            "recorded": list(map(asdict, self.recorded)),
         }
 
 
@@ -296,14 +320,18 @@ def _list_findings(outcome: Outcome) -> Iterator[Finding]:
         return
     # A few missing runs only weaken the answer; with fewer than two there is no answer.
     severity: Severity = UNKNOWN if is_too_few else WARNING
-    why = "interrupted" if outcome.interrupted else "the process had crashed"
+    why, fix = "the process had crashed", "Run it again."
+    if outcome.interrupted:
+        why = "interrupted"
+    elif any(run.traceback for run in outcome.failed):
+        why, fix = "a run that fails ends the series", "Correct the program first."
     yield Finding(
         "run-missing",
         severity,
         Where(operation="runs"),
         message=f"{count(outcome.missing, 'run')} missing: {why}",
         why="With fewer runs, more of them can agree by chance.",
-        fix="Run it again.",
+        fix=fix,
         source=SOURCE,
     )
 
@@ -329,11 +357,24 @@ def _describe_difference(outcome: Outcome, first: Quantity) -> Finding:
         "runs-differ",
         ERROR,
         Where(operation=f"step {first.step}, {first.name}"),
-        message=f"first at step {first.step} (of {len(results.list_steps(outcome.runs)):,}), in {quantity}",
+        message=f"first at step {first.step} (of {len(results.list_steps(outcome.runs)):,}), in "
+        f"{_name_all(outcome, first, quantity)}",
         why="An operation, a seed or the data differs from run to run, so no two trainings can be compared.",
         fix=fix,
         source=SOURCE,
     )
+
+
+def _name_all(outcome: Outcome, first: Quantity, quantity: str) -> str:
+    """Return every quantity that differs at the first step at which one does."""
+    found = results.iter_differing(outcome.runs)
+    others = [
+        clean(each.name) for each in found if each.step == first.step and each.name != first.name
+    ]
+    names = [quantity, *others[:MEMBERS_NAMED]]
+    if len(others) > MEMBERS_NAMED:
+        names.append(f"{len(others) - MEMBERS_NAMED} more")
+    return f"{', '.join(names[:-1])} and {names[-1]}" if others else quantity
 
 
 def _describe_lost(runs: Sequence[Run]) -> str:
@@ -370,7 +411,26 @@ def _collect_evidence(outcome: Outcome) -> RepeatEvidence:
         equal=tuple(map(_get_place, equal)),
         matrices=tuple(_make_matrix(matrix, labels) for matrix in outcome.matrices),
         circumstances=outcome.circumstances,
+        recorded=tuple(_describe_recorded(outcome.runs[0])) if outcome.runs else (),
     )
+
+
+def _describe_recorded(run: Run) -> Iterator[RecordedQuantity]:
+    """Yield what a run recorded, by name."""
+    found: dict[str, list[Value]] = {}
+    steps: dict[str, int] = {}
+    for step in results.list_steps([run]):
+        for quantity in results.collect_quantities([run], step):
+            found.setdefault(quantity.name, []).extend(filter(None, quantity.values[0]))
+            steps[quantity.name] = steps.get(quantity.name, 0) + 1
+    for name, values in found.items():
+        arrays = len(values) // steps[name]
+        shape = " x ".join(map(str, values[0].shape)) or "scalar"
+        if arrays > 1:
+            shape = count(arrays, "array")
+        kinds = " ".join(dict.fromkeys(value.kind for value in values))
+        digest = hashlib.sha256("".join(value.digest for value in values).encode()).hexdigest()
+        yield RecordedQuantity(name, shape, kinds, steps[name], digest[:DIGITS])
 
 
 def _get_place(quantity: Quantity) -> PlacedQuantity:

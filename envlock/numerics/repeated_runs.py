@@ -75,6 +75,8 @@ def repeat(
             # Runs that record nothing are refused below; the others are not worth waiting for.
             if numbers == [0] and _has_nothing(read(folder)):
                 break
+            if plan.fresh and read(folder).failed:
+                break
     except KeyboardInterrupt:
         interrupted = True
     results = read(folder)

@@ -82,14 +82,23 @@ def _render_quantities(evidence: RepeatEvidence) -> str:
     summaries = summarize_quantities(evidence)
     if not summaries:
         return ""
+    recorded = {each.quantity: each for each in evidence.recorded}
     body = ""
     for each in summaries:
         first = f"step {each.first}" if each.first is not None else "never"
-        cells = [each.name, first, f"{each.often} of {len(evidence.steps)} steps", each.largest]
+        what = recorded.get(each.name)
+        cells = [
+            each.name,
+            *((what.shape, what.kind, what.digest) if what is not None else ("", "", "")),
+        ]
+        cells += [first, f"{each.often} of {len(evidence.steps)} steps", each.largest]
         body += "<tr>" + "".join(f"<td>{escape_text(cell)}</td>" for cell in cells) + "</tr>\n"
     head = "".join(
         f"<th>{name}</th>"
-        for name in ("quantity", "first step that differs", "how often", "largest distance")
+        for name in (
+            *("quantity", "shape", "type", "digest of the first run"),
+            *("first step that differs", "how often", "largest distance"),
+        )
     )
     return (
         f'<h2>Quantities</h2>\n<div class="wide"><table class="facts">\n<tr>{head}</tr>\n{body}'

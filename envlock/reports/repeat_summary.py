@@ -32,8 +32,10 @@ def summarize_quantities(evidence: RepeatEvidence) -> list[Summary]:
     steps: dict[str, list[int]] = {}
     for each in evidence.differing:
         steps.setdefault(each.quantity, []).append(each.step)
-    for equal in evidence.equal:
-        steps.setdefault(equal.quantity, [])
+    for name in [each.quantity for each in evidence.equal] + [
+        each.quantity for each in evidence.recorded
+    ]:
+        steps.setdefault(name, [])
     summaries = []
     for name, differing in steps.items():
         first = differing[0] if differing else None
@@ -49,6 +51,7 @@ def _find_largest(evidence: RepeatEvidence, name: str) -> str:
             largest, step = distance, matrix.step
     if largest >= 0:
         return f"{largest:.2e} at step {step}"
-    if any(equal.quantity == name for equal in evidence.equal):
-        return "0 at the compared steps"
+    # What is equal where it was compared, and differs elsewhere, has no distance that is known.
+    if all(each.quantity != name for each in evidence.differing):
+        return "0"
     return "not computed"

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from envlock.numerics.failure import Failure
     from envlock.numerics.outcome import DistanceMatrix, RepeatEvidence
 
+SHOWN = 20
+"""The number of quantities that are listed."""
 COLUMNS = 10
 """The number of runs that fit on a line of a terminal; if there are more, the first are shown."""
 UNITS = {
@@ -34,6 +36,15 @@ def render_lines(report: Report[RepeatEvidence]) -> Iterator[Line]:
             yield from _render_difference(finding, evidence)
     for failure in evidence.failures:
         yield from render_traceback(failure, evidence.failures)
+    if evidence.first is None and len(evidence.labels) > 1:
+        yield from _render_recorded(evidence)
+    yield from _render_steps(evidence)
+    following = render_next(evidence)
+    if following is not None:
+        yield "plain", clean(following)
+
+
+def _render_steps(evidence: RepeatEvidence) -> Iterator[Line]:
     for step in list_compared_steps(evidence):
         yield "title", f"step {step}"
         equal = [clean(each.quantity) for each in evidence.equal if each.step == step]
@@ -42,6 +53,32 @@ def render_lines(report: Report[RepeatEvidence]) -> Iterator[Line]:
         for matrix in evidence.matrices:
             if matrix.step == step:
                 yield from _render_matrix(matrix)
+
+
+def _render_recorded(evidence: RepeatEvidence) -> Iterator[Line]:
+    """Yield what is the same in all runs: a verdict on nothing would look alike."""
+    head = ("quantity", "shape", "type", "steps", "digest")
+    rows = [
+        (clean(each.quantity), each.shape, each.kind, f"{each.steps:,}", each.digest)
+        for each in evidence.recorded
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows[:SHOWN]) if rows else ():
+        cells = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "note" if row is head else "plain", f"  {cells.rstrip()}"
+    if len(rows) > SHOWN:
+        yield "note", f"  {len(rows) - SHOWN} more: see `--format json` or `--html`"
+
+
+def render_next(evidence: RepeatEvidence) -> str | None:
+    """Return what to type next where runs differ; None where nothing is to be run again."""
+    program = evidence.circumstances.get("program")
+    if evidence.first is None or program is None:
+        return None
+    found = f"`envlock diverge {program}` names the operation that differs first, and its line"
+    if evidence.circumstances.get("seed", "").isdigit():
+        return f"next: {found}"
+    return f"next: `envlock repeat {program} --seed 1` shows whether seeds are the cause; {found}"
 
 
 def list_compared_steps(evidence: RepeatEvidence) -> list[int]:

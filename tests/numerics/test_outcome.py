@@ -60,9 +60,12 @@ def test_json() -> None:
 def test_runs_that_are_the_same() -> None:
     one = run("0", {"loss": 1}, {"loss": 2})
     told = report([one, one, one])
-    assert (told.match, render(told)) == (True, "the same bits in 3 runs, at all 2 steps")
+    assert (told.match, told.headline) == (True, "the same bits in 3 runs, at all 2 steps")
+    head, row = render(told).splitlines()[1:]
+    assert head.split() == ["quantity", "shape", "type", "steps", "digest"]
+    assert row.split()[:4] == ["loss", "scalar", "float32", "2"]
     assert told.attachments["first"] is None
-    assert render(report([run("0", {"a": 1}), run("1", {"a": 1})])) == "the same bits in 2 runs, at 1 step"
+    assert render(report([run("0", {"a": 1}), run("1", {"a": 1})])).startswith("the same bits in 2 runs, at 1 step\n")
 
 
 def test_numbers_of_steps_and_results_have_their_thousands_apart() -> None:
@@ -81,7 +84,9 @@ def test_a_failed_run_leaves_the_answer_open_and_its_words_are_harmless() -> Non
     assert render(told) == (
         "the same bits in 2 runs, at 1 step\n"
         "  ? run 2 failed: ValueError: \\x1b[31mred\n"
-        "  ! 2 runs missing: the process had crashed"
+        "  ! 2 runs missing: the process had crashed\n"
+        "  quantity  shape   type     steps  digest\n"
+        "  loss      scalar  float32  1      c386d8e8d073"
     )
 
 

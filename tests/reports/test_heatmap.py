@@ -149,7 +149,10 @@ def test_matrices_of_zeros_stand_beside_the_others() -> None:
     )
     text = render_page(found, "")
     assert Reader(text).cells[:9] == [("z", "0")] * 9
-    assert "<td>weights</td><td>step 1</td><td>1 of 2 steps</td><td>inf at step 1</td>" in text
+    assert (
+        "<td>weights</td><td>scalar</td><td>float32</td><td>45725791c47b</td>"
+        "<td>step 1</td><td>1 of 2 steps</td><td>inf at step 1</td>" in text
+    )
 
 
 def test_a_quantity_is_told_by_its_first_step_how_often_and_how_far() -> None:
@@ -158,7 +161,7 @@ def test_a_quantity_is_told_by_its_first_step_how_often_and_how_far() -> None:
     rest = replace(evidence, matrices=(), equal=(PlacedQuantity(1, "loss"),))
     assert summarize_quantities(rest) == [
         Summary("weights", 0, 2, "not computed"),
-        Summary("loss", None, 0, "0 at the compared steps"),
+        Summary("loss", None, 0, "0"),
     ]
 
 

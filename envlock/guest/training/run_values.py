@@ -64,10 +64,10 @@ class Values:
     def can_go_on(self, number: int, *, has_failed: bool) -> bool:
         """Return whether another run can be compared, and begins as the first one did.
 
-        Nothing can be compared where no run has recorded anything, and a run may take hours.
+        Nothing can be compared where no run has recorded anything, and a run may take hours. One that
+        has failed ends the series: the next would fail as well, or say less than why.
         """
-        self._is_useful |= has_failed
-        return self._is_useful and not list_changed_variables(self._at_start)
+        return self._is_useful and not has_failed and not list_changed_variables(self._at_start)
 
     def describe_runs(self) -> Iterator[Mapping[str, object]]:
         """Yield what computed."""
