@@ -16,11 +16,9 @@ from envlock.cli.options import (
     WITHOUT_ENVIRONMENT,
     DataFormatOption,
     LockOption,
-    PolicyOption,
     PythonOption,
     find_near,
     find_source,
-    get_source,
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
@@ -28,7 +26,6 @@ from envlock.lock.explanation import serialize
 from envlock.reports.finding import render_code
 from envlock.reports.policy_text import list_allowed, render_facts, render_ways
 from envlock.reports.text import paint
-from envlock.runtime.errors import UsageError
 from envlock.workflows.codes import list_codes
 
 app = make_app()
@@ -61,7 +58,6 @@ def explain(
     context: typer.Context,
     path: PathArgument = None,
     lock: LockOption = None,
-    policy: PolicyOption = None,
     python: PythonOption = None,
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
 ) -> None:
@@ -76,17 +72,11 @@ def explain(
       envlock explain packages.numpy                 all facts of a package
       envlock explain "cpu.*" --format json          for programs
       envlock explain ENV203                         the code of a finding
-      envlock explain -p same-arch                   what may differ under another policy
     """
     if path is None:
-        allowed = envlock.allowed(find_source(lock), policy)
+        allowed = envlock.allowed(find_source(lock))
         _print(serialize(allowed), list_allowed(allowed), format)
         return
-    if get_source(context, "policy") == "COMMANDLINE":
-        raise UsageError(
-            "`--policy` lists what may differ, without PATH",
-            hint="remove `--policy`: every policy's rule is shown",
-        )
     if WITHOUT_ENVIRONMENT in context.meta:
         code = asdict(list_codes()[path])
         _print(code, render_code(code), format)

@@ -8,10 +8,10 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    ANY_REGISTRY,
     DATA_FORMATS,
+    AcceptOption,
     DataFormatOption,
-    RegistryOptions,
+    MirrorOption,
     find_source,
     refuse_both,
 )
@@ -23,7 +23,7 @@ from envlock.runtime.errors import UsageError
 from envlock.workflows.images import find_gpu_support
 
 app = make_app()
-SHOWN = 5  # the others are mostly older releases of the same; `--all` lists them
+SHOWN = 5  # the others are mostly older releases of the same; `--format json` lists them
 
 RankedLockArgument = Annotated[
     str | None,
@@ -47,9 +47,6 @@ GpuOption = Annotated[
         show_default=False,
     ),
 ]
-AllOption = Annotated[
-    bool, typer.Option("--all", help="Show every candidate, not only the best five.")
-]
 
 
 @app.command(cls=Command)
@@ -58,8 +55,8 @@ def images(
     lock: RankedLockArgument = None,
     gpu: GpuOption = None,
     resolve: ResolveOption = False,
-    registry: RegistryOptions = ANY_REGISTRY,
-    all: AllOption = False,  # noqa: A002 (the option's name)
+    mirror: MirrorOption = None,
+    accept: AcceptOption = None,
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
 ) -> None:
     """List base images, ranked for a lockfile.
@@ -80,16 +77,15 @@ def images(
         others = {
             "LOCK": lock,
             "--resolve": resolve,
-            "--platform": registry.platform,
-            "--mirror": registry.mirror,
-            "--accept": registry.accept,
+            "--mirror": mirror,
+            "--accept": accept,
         }
         refuse_both({"--gpu": gpu}, others)
-        _print_gpu_support(gpu, format, every=all)
+        _print_gpu_support(gpu, format)
         return
-    if lock is None and (resolve or registry != ANY_REGISTRY):
+    if lock is None and (resolve or mirror or accept):
         raise UsageError(
-            "`--resolve`, `--mirror`, `--accept`, `--platform` need a lockfile",
+            "`--resolve`, `--mirror` and `--accept` need a lockfile",
             hint="name one: `envlock images envlock.lock`",
         )
     if lock is None:
@@ -99,21 +95,19 @@ def images(
         found = envlock.base_images(
             find_source(lock),
             resolve=resolve,
-            platform=registry.platform,
-            mirrors=registry.mirror or (),
-            accept=registry.accept,
+            mirrors=mirror or (),
+            accept=accept,
             progress=Terminal(),
         )
-        limit = len(found["candidates"]) if all else SHOWN
-        text = render_ranking(found, limit=limit, color=has_color())
+        text = render_ranking(found, limit=SHOWN, color=has_color())
     if format == "json":
         text = dump(found)
     emit(text)
 
 
-def _print_gpu_support(gpu: str, format: str, *, every: bool) -> None:  # noqa: A002 (the option's name)
+def _print_gpu_support(gpu: str, format: str) -> None:  # noqa: A002 (the option's name)
     found = find_gpu_support(gpu)
     if format == "json":
         emit(dump(found))
         return
-    emit(render_answers(found, every=every, color=has_color()))
+    emit(render_answers(found, color=has_color()))

@@ -236,18 +236,6 @@ class ProgramOptions:
         return Program(self.script, self.args or (), self.seed, self.python)
 
 
-@dataclass(frozen=True)
-class RegistryOptions:
-    """Which image of a registry is meant, and where it is taken from."""
-
-    platform: PlatformOption = None
-    mirror: MirrorOption = None
-    accept: AcceptOption = None
-
-
-ANY_REGISTRY = RegistryOptions()
-
-
 def load_config() -> Config:
     """Return the settings of the project that contains the current folder.
 

@@ -85,11 +85,9 @@ def render_everything(document: Mapping[str, Any], *, color: bool = False) -> st
     return paint(_list_everything(document), color=color)
 
 
-def render_answers(document: Mapping[str, Any], *, every: bool = False, color: bool = False) -> str:
-    """Return what runs on a GPU, each reason once; `every` names each image instead of only the
-    first and the last.
-    """
-    return paint(_list_answers(document, every), color=color)
+def render_answers(document: Mapping[str, Any], *, color: bool = False) -> str:
+    """Return what runs on a GPU, each reason once."""
+    return paint(_list_answers(document), color=color)
 
 
 ANSWERS = {
@@ -100,7 +98,7 @@ ANSWERS = {
 }
 
 
-def _list_answers(document: Mapping[str, Any], every: bool) -> Lines:
+def _list_answers(document: Mapping[str, Any]) -> Lines:
     gpu, driver = document["gpu"], document["driver"]
     answers: Sequence[Answer] = document["answers"]
     title = (
@@ -122,17 +120,17 @@ def _list_answers(document: Mapping[str, Any], every: bool) -> Lines:
             yield "plain", ""
             yield "title", "Runs:" if gpu is None and runs == "yes" else heading
         for why, group in reasons.items():
-            yield from _wrap("plain", _join_names(group, every), "  ")
+            yield from _wrap("plain", _join_names(group), "  ")
             yield from _wrap("note", why, "    ")
 
 
-def _join_names(answers: Sequence[Answer], every: bool) -> str:
+def _join_names(answers: Sequence[Answer]) -> str:
     """Return the names of images and wheels as a phrase."""
     names = [answer["name"] for answer in answers if answer["kind"] == "image"]
     wheels = [answer["name"].split()[1] for answer in answers if answer["kind"] == "wheel"]
-    if len(names) > FEW and not every:
+    if len(names) > FEW:
         last = names[-1].rpartition(":")[2]
-        names = [f"{names[0]} to {last} ({len(names)} images; `--all` names each)"]
+        names = [f"{names[0]} to {last} ({len(names)} images; `--format json` names each)"]
     if wheels:
         names.append(f"wheels of TensorFlow {', '.join(wheels)}")
     return ", ".join(names)
@@ -207,7 +205,7 @@ def _list_legend(shown: Sequence[Candidate], more: int) -> Lines:
             yield "note", "~ expected by other images of that month; `--resolve` asks the registry"
             break
     if more:
-        yield "note", f"{more} more with `--all`"
+        yield "note", f"{more} more with `--format json`"
 
 
 def _list_everything(document: Mapping[str, Any]) -> Lines:

