@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import FormatOption, ProgramOptions
+from envlock.cli.options import FormatOption
 from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.reports import render
+from envlock.workflows.program import Program
 
 app = make_app()
 
@@ -37,7 +38,7 @@ StateOption = Annotated[
 def bisect(
     a: FirstArgument,
     b: SecondArgument,
-    run: ProgramOptions,
+    run: Program,
     state: StateOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
@@ -54,6 +55,6 @@ def bisect(
       envlock bisect a.lock b.lock train.py --state out        keep the results, and go on later
       envlock bisect a.lock b.lock train.py:step --seed 1 -f json  for programs
     """
-    report = envlock.bisect(a, b, run.program, state=state, progress=Terminal())
+    report = envlock.bisect(a, b, run, state=state, progress=Terminal())
     emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

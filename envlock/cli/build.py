@@ -20,7 +20,7 @@ from envlock.cli.options import (
     refuse_both,
 )
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, make_app, make_choice, spread_groups
+from envlock.cli.parser import Command, declare_options, make_app, make_choice, spread_groups
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
 from envlock.lock.route import ROUTES
 from envlock.runtime.report import count
@@ -112,46 +112,24 @@ PushOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class ImageOptions:
-    """The image that is wanted."""
-
-    base: BaseOption = AUTO
-    platform: PlatformOption = None
-    mirror: MirrorOption = None
-    accept: AcceptOption = None
-    deterministic: DeterministicOption = False
-
-    @property
-    def request(self) -> ImageRequest:
-        """The same for the workflows."""
-        mirrors = self.mirror or ()
-        return ImageRequest(self.base, self.platform, mirrors, self.accept, self.deterministic)
-
-
-@dataclass(frozen=True)
-class SourceOptions:
-    """Where missing parts may come from."""
-
-    wheelhouse: WheelhouseOption = None
-    python: InterpreterOption = None
-    index_url: IndexOption = None
-    offline: OfflineOption = False
-
-    @property
-    def sources(self) -> BuildSources:
-        """The same for the workflows."""
-        return BuildSources(self.wheelhouse, self.python, self.index_url or (), self.offline)
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """The engine that builds, and how."""
-
-    engine: EngineOption = AUTO
-    network: NetworkOption = NETWORKS[0]
-    gpus: GpusOption = False
-    no_cache: NoCacheOption = False
+declare_options(
+    ImageRequest,
+    base=BaseOption,
+    platform=PlatformOption,
+    mirrors=MirrorOption,
+    accept=AcceptOption,
+    deterministic=DeterministicOption,
+)
+declare_options(
+    BuildSources,
+    wheelhouse=WheelhouseOption,
+    python=InterpreterOption,
+    indexes=IndexOption,
+    offline=OfflineOption,
+)
+declare_options(
+    BuildEngine, name=EngineOption, network=NetworkOption, gpus=GpusOption, no_cache=NoCacheOption
+)
 
 
 @dataclass(frozen=True)
@@ -172,9 +150,9 @@ class ResultOptions:
     push: PushOption = False
 
 
-PLAIN_IMAGE = ImageOptions()
-USUAL_SOURCES = SourceOptions()
-USUAL_ENGINE = EngineOptions()
+PLAIN_IMAGE = ImageRequest()
+USUAL_SOURCES = BuildSources()
+USUAL_ENGINE = BuildEngine()
 BUILD_IT = WayOptions()
 KEPT = ResultOptions()
 
@@ -183,9 +161,9 @@ KEPT = ResultOptions()
 class Options:
     """The options of the command line, for the functions that each implement one way of building."""
 
-    image: ImageOptions
-    source: SourceOptions
-    engine: EngineOptions
+    image: ImageRequest
+    source: BuildSources
+    engine: BuildEngine
     way: WayOptions
     result: ResultOptions
     quiet: bool
@@ -195,11 +173,11 @@ class Options:
 @spread_groups
 def build(
     lock: BuiltArgument = None,
-    image: ImageOptions = PLAIN_IMAGE,
+    image: ImageRequest = PLAIN_IMAGE,
     way: WayOptions = BUILD_IT,
     result: ResultOptions = KEPT,
-    engine: EngineOptions = USUAL_ENGINE,
-    source: SourceOptions = USUAL_SOURCES,
+    engine: BuildEngine = USUAL_ENGINE,
+    source: BuildSources = USUAL_SOURCES,
     quiet: QuietOption = False,
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
@@ -241,10 +219,6 @@ def _find_source(name: str | None) -> str | bytes | Lockfile:
     return find_source(name)
 
 
-def _choose_engine(options: EngineOptions) -> BuildEngine:
-    return BuildEngine(options.engine, options.network, options.gpus, options.no_cache)
-
-
 def _check_options(ways: Mapping[str, object], options: Options) -> None:
     """Refuse two ways at once, and options that a way does not use."""
     refuse_both(
@@ -259,13 +233,13 @@ def _check_options(ways: Mapping[str, object], options: Options) -> None:
     }
     refuse_both(ways, of_image)
     if ways["--dry-run"]:
-        refuse_both(ways, {"--mirror": options.image.mirror, "--accept": options.image.accept})
+        refuse_both(ways, {"--mirror": options.image.mirrors, "--accept": options.image.accept})
 
 
 def _render(source: str | bytes | Lockfile, options: Options) -> None:
     rendered = envlock.dockerfile(
         source,
-        options.image.request,
+        options.image,
         wheelhouse=options.source.wheelhouse,
     )
     _warn(rendered.warnings, options)
@@ -276,8 +250,8 @@ def _pin(source: str | bytes | Lockfile, options: Options) -> None:
     before = _load(source)
     made = pin(
         source,
-        options.image.request.parse_base(),
-        engine=options.engine.engine,
+        options.image.parse_base(),
+        engine=options.engine.name,
         network=options.engine.network,
         progress=Terminal(options.quiet),
     )
@@ -297,8 +271,8 @@ def _write(source: str | bytes | Lockfile, options: Options) -> None:
     made = envlock.context(
         source,
         options.way.output or Path(),
-        options.image.request,
-        options.source.sources,
+        options.image,
+        options.source,
         progress=Terminal(options.quiet),
     )
     _warn(made.warnings, options)
@@ -319,9 +293,9 @@ def _build(source: str | bytes | Lockfile, options: Options) -> None:
     before = _load(source)
     made = envlock.build(
         source,
-        options.image.request,
-        options.source.sources,
-        _choose_engine(options.engine),
+        options.image,
+        options.source,
+        options.engine,
         tag=options.result.tag,
         push=options.result.push,
         progress=Terminal(options.quiet),
@@ -366,9 +340,9 @@ def _print_verdict(made: BuiltImage, source: str | bytes | Lockfile, options: Op
 def _rebuild(source: str | bytes | Lockfile, options: Options) -> None:
     made = envlock.rebuild(
         source,
-        options.image.request,
-        replace(options.source.sources, python=None),
-        _choose_engine(options.engine),
+        options.image,
+        replace(options.source, python=None),
+        options.engine,
         progress=Terminal(options.quiet),
     )
     if made.differences:

@@ -10,7 +10,6 @@ import typer
 import envlock
 from envlock.cli.options import (
     FormatOption,
-    ProgramOptions,
     show,
 )
 from envlock.cli.output import Terminal, emit, get_width, has_color, say, talk
@@ -18,6 +17,7 @@ from envlock.cli.parser import Command, Group, make_app, spread_groups
 from envlock.cli.signals import interrupt_on_signals
 from envlock.reports import render
 from envlock.runtime.report import count
+from envlock.workflows.program import Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ TraceArgument = Annotated[
 @app.command(DEFAULT, cls=Command)
 @spread_groups
 def run(
-    run: ProgramOptions,
+    run: Program,
     runs: RunsOption = 5,
     steps: StepsOption = None,
     fresh: FreshOption = False,
@@ -103,7 +103,7 @@ def run(
     """
     with interrupt_on_signals() as stop:
         report = envlock.diverge_script(
-            run.program,
+            run,
             runs=runs,
             steps=steps,
             fresh=fresh,
@@ -119,7 +119,7 @@ def run(
 @app.command(cls=Command)
 @spread_groups
 def record(
-    run: ProgramOptions,
+    run: Program,
     output: TraceOutput,
     in_graph: WholeGraphOption = False,
     steps: StepsOption = None,
@@ -139,7 +139,7 @@ def record(
     """
     with interrupt_on_signals():
         found = envlock.record_trace(
-            run.program, output, in_graph=in_graph, steps=steps, progress=Terminal()
+            run, output, in_graph=in_graph, steps=steps, progress=Terminal()
         )
     _explain(found, output)
 

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from envlock.cli.output import emit, get_width, has_color, talk
-from envlock.cli.parser import make_choice
+from envlock.cli.parser import declare_options, make_choice
 from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
@@ -144,6 +144,7 @@ IndexOption = Annotated[
     typer.Option(
         "--index-url",
         "-i",
+        metavar="URL",
         envvar="ENVLOCK_INDEX_URL",
         help="Package index (repeatable). [default: those of pip's and uv's settings]",
         show_default=False,
@@ -168,6 +169,7 @@ DataFormatOption = Annotated[
 PlatformOption = Annotated[
     str | None,
     typer.Option(
+        "--platform",
         help="Platform: linux/amd64 or linux/arm64. [default: the lockfile's]",
         metavar="PLATFORM",
         show_default=False,
@@ -176,6 +178,7 @@ PlatformOption = Annotated[
 MirrorOption = Annotated[
     list[str] | None,
     typer.Option(
+        "--mirror",
         help="Registry mirror (repeatable), e.g., nvcr.io=harbor.example/nvcr.",
         metavar="MIRROR",
         show_default=False,
@@ -184,6 +187,7 @@ MirrorOption = Annotated[
 AcceptOption = Annotated[
     str | None,
     typer.Option(
+        "--accept",
         help="Accept this digest for a release's tag, although another one is known.",
         metavar="DIGEST",
         show_default=False,
@@ -221,19 +225,9 @@ class ReportOptions:
 AS_TEXT = ReportOptions()
 
 
-@dataclass(frozen=True)
-class ProgramOptions:
-    """The program that a command runs."""
-
-    script: ScriptArgument
-    args: ArgsArgument = None
-    seed: SeedOption = None
-    python: PythonOption = None
-
-    @property
-    def program(self) -> Program:
-        """The same for the workflows."""
-        return Program(self.script, self.args or (), self.seed, self.python)
+declare_options(
+    Program, script=ScriptArgument, args=ArgsArgument, seed=SeedOption, python=PythonOption
+)
 
 
 def load_config() -> Config:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from io import StringIO
 from typing import Any, get_type_hints
@@ -59,7 +59,6 @@ METAVARS = {
     **dict.fromkeys(("select", "ignore"), "RULE"),
     **dict.fromkeys(("tag", "job"), "NAME"),
     **{name: name.upper() for name in ("a", "b", "base", "ours", "theirs", "image")},
-    "index_url": "URL",
     "reason": "TEXT",
     "setup": "LINES",
 }
@@ -134,11 +133,20 @@ def make_app(**options: Any) -> typer.Typer:
     )
 
 
+_DECLARED: dict[type[Any], Mapping[str, Any]] = {}
+"""The options of the fields of a workflow's request, by its class."""
+
+
+def declare_options(kind: type[Any], **options: object) -> None:
+    """Say which option each field of a workflow's request is, so that commands can take the request."""
+    _DECLARED[kind] = options
+
+
 def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command in which each group of options is its single options, as Typer wants them.
 
     A group is a parameter whose type is a frozen dataclass; its fields stand at its place, in their
-    order.
+    order. The default of a field counts where an option was not given.
     """
     groups: dict[str, type[Any]] = {}
     options = []
@@ -148,11 +156,12 @@ def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
             options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         groups[parameter.name] = kind
-        hints = get_type_hints(kind, include_extras=True)
+        hints = _DECLARED.get(kind) or get_type_hints(kind, include_extras=True)
         for field in dataclasses.fields(kind):
             default: object = inspect.Parameter.empty
             if field.default is not dataclasses.MISSING:
-                default = field.default
+                # Typer knows no empty tuple.
+                default = None if field.default == () else field.default
             options.append(
                 inspect.Parameter(
                     field.name,
@@ -165,7 +174,7 @@ def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
     def call(**values: Any) -> None:
         for name, kind in groups.items():
             own = {field.name: values.pop(field.name) for field in dataclasses.fields(kind)}
-            values[name] = kind(**own)
+            values[name] = kind(**{key: value for key, value in own.items() if value is not None})
         command(**values)
 
     call.__name__ = command.__name__

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import FormatOption, ProgramOptions
+from envlock.cli.options import FormatOption
 from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.reports import render
+from envlock.workflows.program import Program
 
 app = make_app()
 
@@ -36,7 +37,7 @@ StepsOption = Annotated[
 @spread_groups
 def upgrade(
     lock: LockedArgument,
-    run: ProgramOptions,
+    run: Program,
     wanted: WithOption = None,
     steps: StepsOption = 2,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
@@ -57,6 +58,6 @@ def upgrade(
       envlock upgrade envlock.lock train.py:step --with h5py --steps 20 the batches of twenty steps as well
       envlock upgrade envlock.lock train.py:step --with numpy -f json   for programs
     """
-    report = envlock.upgrade(lock, run.program, wanted or [], steps=steps, progress=Terminal())
+    report = envlock.upgrade(lock, run, wanted or [], steps=steps, progress=Terminal())
     emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)
