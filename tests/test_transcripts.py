@@ -18,7 +18,7 @@ PLAIN = [ROOT / "docs/guides/agents.md", ROOT / "docs/guides/data.md"]
 NOTEBOOK = ROOT / "docs/guides/platforms.md"
 """Needs the extra `notebook` in the environment, which that of the tools has, and that with TensorFlow does not."""
 GUIDES = (
-    *("ci", "cookbook", "differences", "doctor", "lint", "lock", "quick-start", "refuse", "relax"),
+    *("ci", "cookbook", "differences", "doctor", "lint", "quick-start", "refuse", "relax"),
     *("troubleshooting", "variables"),
 )
 NAMES = ("concepts/evidence", "reference/activation", *(f"guides/{name}" for name in GUIDES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -75,8 +76,7 @@ def observe(text: str, function: str, folder: Path, python: Path, **environ: str
     file = folder / "train.py"
     file.write_text(text, encoding="utf-8")
     variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environ}
-    seen = folder / "seen"
-    seen.mkdir()
+    seen = Path(tempfile.mkdtemp(dir=folder))
     return observe_runs(parse_target(f"{file}:{function}"), python, seen, environ=variables)[0]
 
 
