@@ -49,7 +49,6 @@ _EXPORTS = {
     "compare_traces": "envlock.workflows.diverge",
     "context": "envlock.workflows.build",
     "diff": "envlock.workflows.diff",
-    "diverge": "envlock.divergence.in_process",
     "diverge_script": "envlock.workflows.diverge",
     "dockerfile": "envlock.workflows.build",
     "doctor": "envlock.workflows.doctor",
@@ -91,7 +90,6 @@ __all__ = sorted(_EXPORTS)
 
 TYPE_CHECKING = False  # not from typing: that import costs 8 ms
 if TYPE_CHECKING:
-    from envlock.divergence.in_process import diverge as diverge
     from envlock.divergence.live_dataset import lint_dataset as lint_dataset
     from envlock.fleet.fleet_assertion import assert_fleet as assert_fleet
     from envlock.integrations.jupyter import load_ipython_extension as load_ipython_extension

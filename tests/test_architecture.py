@@ -173,7 +173,6 @@ WRITERS = {
     "envlock/containers/inside.py",  # into a draft
     "envlock/containers/payload.py",  # into a draft that is renamed
     "envlock/containers/standalone.py",  # into a draft
-    "envlock/divergence/in_process.py",  # into a draft
     "envlock/divergence/observed_runs.py",  # into a draft
     "envlock/integrations/arrays.py",  # a draft that is renamed
     "envlock/lock/temporary.py",

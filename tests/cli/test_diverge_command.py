@@ -101,9 +101,7 @@ def test_the_same_misuse_of_repeat_and_diverge_has_one_exit_code(
 
 @exhaustive
 @pytest.mark.tensorflow
-def test_the_order_of_a_set_shows_from_process_to_process(
-    envlock: Command, tensorflow_python: Path
-) -> None:
+def test_the_order_of_a_set_shows_from_process_to_process(envlock: Command, tensorflow_python: Path) -> None:
     asked = ["diverge", f"{ZOO}:set_order", "--fresh", "--runs", "3", "--python", str(tensorflow_python)]
     done = envlock(*asked, "--format", "json", timeout=300)
     assert done.returncode == 1, done.stderr

@@ -41,7 +41,6 @@ def test_the_text() -> None:
 
 
 def test_printed_without_a_layout_it_has_its_place_and_remedy() -> None:
-    """As `print(envlock.diverge(...))` shows it in a notebook."""
     assert str(report()).splitlines() == [
         "runs differ: 5 runs of train.py:step (TensorFlow 2.21.0, Keras 3.15.1)",
         "  x train.py:12: ResourceScatterSub on <b>table</b>\\x1b[31m gave 3 different results in 5 runs, "

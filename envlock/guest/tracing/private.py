@@ -106,17 +106,6 @@ def read_determinism() -> Optional[bool]:
         return None
 
 
-def read_global_seed() -> Optional[int]:
-    """Return TensorFlow's seed; None if there is no seed, or it cannot be read."""
-    try:
-        seed = import_module("tensorflow.python.eager.context").global_seed()
-    except Exception:
-        return None
-    if seed is None:
-        return None
-    return int(seed)
-
-
 def forget_seed() -> None:
     """Remove TensorFlow's seed, as after the import; if that is not possible, the last one is kept."""
     try:

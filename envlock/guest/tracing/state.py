@@ -1,42 +1,15 @@
-"""The state that a run changes and reads in a process: variables and seed, which are restored
-before each run, and settings.
-"""
+"""The settings that a run reads in its process."""
 
 from __future__ import annotations
 
-import gc
 import os
-from contextlib import suppress
 
 from envlock.guest.tracing import private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Dict, List, Optional, Tuple
-
-    from tensorflow import Tensor, Variable
-
-
-class State:
-    """The values of all live variables, and TensorFlow's seed."""
-
-    def __init__(self, tf: ModuleType) -> None:
-        """Read the values."""
-        self._tf = tf
-        self._seed = private.read_global_seed()
-        self._variables: List[Tuple[Variable, Tensor]] = []
-        for candidate in gc.get_objects():
-            if isinstance(candidate, tf.Variable):
-                with suppress(Exception):  # not initialised, or of a graph
-                    self._variables.append((candidate, tf.identity(candidate)))
-
-    def put_back(self) -> None:
-        """Restore the value of every variable that is still alive, and reset TensorFlow's seed."""
-        for variable, value in self._variables:
-            variable.assign(value)
-        if self._seed is not None:
-            self._tf.random.set_seed(self._seed)
+    from typing import Dict, Optional
 
 
 _INTER, _INTRA = "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"

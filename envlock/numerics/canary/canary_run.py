@@ -26,10 +26,6 @@ processors can be compared.
 MOST_CHILDREN = 20
 CPU = "cpu"
 LIBRARY = "library"
-FATAL = "bf16"
-"""The group that can crash its process: in a job, a launcher would then end all other processes,
-too.
-"""
 
 HEAD = {"battery": int, "tensorflow": str, "numpy": str, "groups": list, "devices": list}
 GROUP = {"group": str, "execution": str}
