@@ -41,12 +41,6 @@ ToOption = Annotated[
         "--to", metavar="DIR", envvar="ENVLOCK_FLEET_DIR", help="Folder that all nodes share."
     ),
 ]
-JobOption = Annotated[
-    str | None,
-    typer.Option(
-        "--job", envvar="ENVLOCK_FLEET_JOB", help="Name of the job. [default: the launcher's]"
-    ),
-]
 DirArgument = Annotated[
     str, typer.Argument(metavar="DIR", help="Folder of the reports.", show_default=False)
 ]
@@ -95,10 +89,9 @@ def report(
 
 @dataclass(frozen=True)
 class AwaitedReports:
-    """The reports that there should be: of how many ranks of which job, and how long to wait for them."""
+    """The reports that there should be: of how many ranks, and how long to wait for them."""
 
     ranks: RanksOption = None
-    job: JobOption = None
     wait: WaitOption = 10
 
 
@@ -125,7 +118,6 @@ def check(
     \b
     Examples:
       envlock fleet check reports                     the job of this batch script
-      envlock fleet check reports --ranks 8 --job 42  another job
       envlock fleet check reports --vetted nodes.txt  and write which nodes can be used
     """
     # The list is written whatever happens: an older one must not outlive a check that fails.
@@ -136,7 +128,6 @@ def check(
             find_near(lock),
             policy,
             ranks=awaited.ranks,
-            job=awaited.job,
             wait=awaited.wait,
         )
         nodes = found.evidence.vetted or []

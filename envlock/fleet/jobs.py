@@ -41,7 +41,7 @@ def choose_job(
         if len(fitting) > SHOWN:
             shown += ", ..."
         raise UsageError(
-            f"several jobs have reported to {folder}: {shown}", hint="name one with `--job`"
+            f"several jobs have reported to {folder}: {shown}", hint="name one in ENVLOCK_FLEET_JOB"
         )
     return fitting[0]
 

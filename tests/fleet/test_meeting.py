@@ -266,7 +266,7 @@ def test_yesterdays_reports_are_not_those_of_todays_job() -> None:
     )
     with pytest.raises(UsageError) as several:
         choose_job(["7.0", "7.1"], "reports", {"SLURM_JOB_ID": "7"})
-    assert str(several.value) == "several jobs have reported to reports: 7.0, 7.1\nhint: name one with `--job`"
+    assert str(several.value) == "several jobs have reported to reports: 7.0, 7.1\nhint: name one in ENVLOCK_FLEET_JOB"
     with pytest.raises(FactError, match="no job has reported to reports"):
         choose_job([], "reports", {})
 
