@@ -134,7 +134,6 @@ def test_the_proof_by_behaviour_flips(python: Command, there: dict[str, str]) ->
     states: dict[str, dict[str, str]] = {}
     for name, line in (("without", "pass"), ("with", "import envlock; envlock.activate(quiet=True)")):
         done = prove(*interpreter, "--setup", line, environ=there, timeout=300)
-        assert done.stderr == ""
         states[name] = {each["what"]: each["state"] for each in json.loads(done.stdout)["attachments"]["states"]}
         assert done.returncode == (1 if name == "without" else 0), done.stdout
     assert states["without"]["op determinism"] == "off"
