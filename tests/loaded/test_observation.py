@@ -32,6 +32,13 @@ def test_nothing_is_a_difference_twice(environment: Environment) -> None:
     assert environment.ask(LD_LIBRARY_PATH=str(environment.folder / "lib")) == []
 
 
+def test_a_copy_of_the_systems_own_library_in_a_search_path_is_no_difference(environment: Environment) -> None:
+    library = find_library("libffi.so")
+    (environment.folder / "lib").mkdir()
+    shutil.copy(library, environment.folder / "lib" / ".".join(library.name.split(".")[:3]))
+    assert environment.ask(LD_LIBRARY_PATH=str(environment.folder / "lib")) == []
+
+
 def test_another_library_is_seen_though_its_time_and_size_are_as_before(environment: Environment) -> None:
     found = search(environment)
     path = environment.folder / "lib" / "libm.so.6"

@@ -194,9 +194,15 @@ class Description:
         for folder in self._loader().expand(search, None) if search else ():
             if path.startswith(os.path.realpath(folder) + "/"):
                 usual = self._loader().find_usual(read_elf(path).soname or name)
-                is_usual = usual is not None and os.path.samefile(usual, path)
+                is_usual = usual is not None and self._is_same(usual, path)
                 return None if is_usual else BY_SEARCH
         return None
+
+    def _is_same(self, usual: str, path: str) -> bool:
+        """Return whether a library is the system's own, or a copy."""
+        if os.path.samefile(usual, path):
+            return True
+        return self._identities.get(usual) == self._identities.get(path)
 
     def _loader(self) -> Loader:
         """Return the dynamic loader, which reads its files when it is asked for the first time."""
