@@ -46,6 +46,10 @@ SECTIONS = {
 """What a paste can leave out, by section, as its headline says it."""
 NAMES_SHOWN = 7
 PART = "A text states a part of an environment, and what it does not state can differ."
+SYNC = "`envlock sync`"
+TAKE_IT = (
+    "Install what the text names, or ask for a lockfile from there, which `envlock sync` installs."
+)
 LOCK_IT = "Compare with a lockfile from there: `envlock capture -o theirs.lock`."
 
 
@@ -108,6 +112,9 @@ def diff_pastes(one: Side, other: Side, rules: Policy, names: tuple[str, str]) -
     differing = [str(finding.where) for finding in findings if finding.severity == ERROR]
     for finding in findings:
         _name_lines(finding, one, other)
+        # No text can be installed by a command that installs lockfiles.
+        if SYNC in finding.fix:
+            finding.fix = TAKE_IT
     judged = [path for path in shared if rules.row(path)["rule"] != "ignore"]
     number = sum(any(f"{path}.".startswith(f"{where}.") for where in differing) for path in judged)
     what = " and ".join(dict.fromkeys(f"a {paste.describe()}" for paste in pastes))

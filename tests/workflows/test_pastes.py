@@ -38,6 +38,8 @@ def test_what_a_freeze_states_is_compared_and_the_rest_is_named() -> None:
         f"does not match under policy strict: 4 facts of a pasted freeze compared, 1 differs; {UNSTATED}"
     )
     assert told(report) == ["packages.numpy.version: theirs 1.25.2, ours 1.26.4 (line 1)"]
+    # A paste is no lockfile, so the command that installs one is not the remedy.
+    assert report.findings[0].fix.startswith("Install what the text names, or ask for a lockfile")
     assert report.findings[0].source == "line 1: numpy==1.25.2"
     assert (report.exit_code, report.extent and report.extent.facts) == (1, 4)
 
