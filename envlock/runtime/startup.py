@@ -21,6 +21,7 @@ from envlock.runtime.distributions import (
 )
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_bytes
+from envlock.runtime.shadows import find_shadows
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -47,9 +48,10 @@ def collect_startup(host: Host) -> Tree:
     known: List[str] = []
     pth: Dict[str, Fact] = {}
     code: List[bytes] = []
+    usual: List[bytes] = []
     for folder in _list_site_folders(host):
         for name in sorted(list_pth_files(host).get(folder, ())):
-            fact = _read_pth(host, folder, name, known, code)
+            fact = _read_pth(host, folder, name, known, code, usual)
             if fact is None:
                 continue
             key = make_key(name)
@@ -66,6 +68,10 @@ def collect_startup(host: Host) -> Tree:
         from envlock.runtime.startup_imports import collect_modules
 
         modules = collect_modules(host, code, read_module, _hash)
+    if usual and find_shadows(host):
+        from envlock.runtime.startup_imports import collect_hidden
+
+        modules.update(collect_hidden(host, usual, read_module, _hash))
     return {
         "known": sorted(set(known)),
         "modules": modules,
@@ -90,9 +96,12 @@ def _list_site_folders(host: Host) -> List[str]:
     return folders
 
 
-def _read_pth(host: Host, folder: str, name: str, known: List[str], run: List[bytes]) -> Fact:
+def _read_pth(
+    host: Host, folder: str, name: str, known: List[str], run: List[bytes], usual: List[bytes]
+) -> Fact:
     """Return the digest of the lines that a file runs, which are added to `run`; None if it runs no
-    lines, only known ones, or the hook of an editable install, whose source is a fact of its package.
+    lines, or the usual ones: known lines, and the hook of an editable install, whose source is a fact
+    of its package.
     """
     try:
         data = read_bytes(os.path.join(folder, name), READ_LIMIT + 1) or b""
@@ -106,11 +115,13 @@ def _read_pth(host: Host, folder: str, name: str, known: List[str], run: List[by
         return None
     if _is_known(name, code):
         known.append(name)
+        usual += code
         return None
     # Not at the top: most .pth files run nothing, or are known.
     from envlock.runtime.editable_installs import owns_hook
 
     if owns_hook(host, folder, name, code):
+        usual += code
         return None
     # The location of the environment does not count. The folder is replaced first, because its path
     # begins with the prefix.

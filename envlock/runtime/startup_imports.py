@@ -10,7 +10,7 @@ import sys
 
 from envlock.runtime.distributions import find_distributions, get_import_path, normalise
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.shadows import owns
+from envlock.runtime.shadows import find_shadows, owns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +52,29 @@ def collect_modules(
         if data is not None:
             facts[_make_key(name)] = make_fact(data)
             pending += _iter_imports(data, name)
+    return facts
+
+
+def collect_hidden(
+    host: Host, code: List[bytes], read_module: Reader, make_fact: Callable[[bytes], str]
+) -> Tree:
+    """Return the digest of each module that some lines name and that is not the installed one of this name.
+
+    The lines of an installer do nothing to a result; what stands before its modules on the import path can.
+    """
+    facts: Tree = {}
+    for name in find_shadows(host):
+        if not any(name.encode("utf-8", "replace") in line for line in code):
+            continue
+        try:
+            data = _find(host, name, read_module)
+        except OSError as error:
+            facts[_make_key(name)] = Unavailable(
+                f"it cannot be read: {error.strerror}", "unreadable"
+            )
+            continue
+        if data is not None:
+            facts[_make_key(name)] = make_fact(data)
     return facts
 
 

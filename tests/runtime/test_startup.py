@@ -86,6 +86,23 @@ def test_what_known_tools_leave_is_named_and_changes_nothing_else(tmp_path: Path
     }
 
 
+def test_what_hides_the_module_of_a_known_hook_runs_in_its_place(tmp_path: Path) -> None:
+    """The policies let setuptools differ, and its hook is a usual one: another module of that name matched."""
+    files: dict[str, str | bytes] = {
+        "distutils-precedence.pth": PRECEDENCE,
+        "_distutils_hack/__init__.py": "",
+        "setuptools-65.dist-info/METADATA": "Metadata-Version: 2.1\nName: setuptools\nVersion: 65\n",
+        "other.py": "",
+    }
+    site_folder, path = write(tmp_path / "site-packages", files), write(tmp_path / "path", {"other.py": "x = 1\n"})
+    expected = {**NOTHING, "known": ["distutils-precedence.pth"]}
+    for modules in ({}, {"_distutils_hack": digest("import math\n")}):
+        host = machine(tmp_path / "root", site=site_folder, environ={"PYTHONPATH": str(path)})
+        host.path = [str(path), *host.path]
+        assert collect_startup(host) == {**expected, "modules": modules}
+        write(path, {"_distutils_hack.py": "import math\n"})
+
+
 def test_an_empty_sitecustomize_is_not_a_known_one(tmp_path: Path) -> None:
     assert found(tmp_path, {"sitecustomize.py": ""}) == {**NOTHING, "sitecustomize": digest("")}
 
