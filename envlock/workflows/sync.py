@@ -185,6 +185,7 @@ def _make(
         installer = installing.make_environment(folder, interpreter.path, wanted)
         left_out = _install(plan, installer, progress)
     progress.say(f"installed; to use it: . {folder / 'bin' / 'activate'}")
+    progress.say("a script that imports envlock needs it there, too: it is in no lockfile")
     return _verify(lock, python, left_out, policy, progress)
 
 

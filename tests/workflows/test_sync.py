@@ -158,6 +158,7 @@ def test_a_new_environment_is_the_locked_one_without_any_proof(world: World) -> 
     assert out.startswith("matches under policy strict")
     assert list_installed(world.project / ".venv/bin/python") == {"thing": "1.0", "more": "1.0"}
     assert f"installing with {world.installer}\n" in err
+    assert "a script that imports envlock needs it there" in err
     assert not (world.project / ".venv" / UNFINISHED).exists()
     _, err = world.sync("--dry-run")
     assert f"new environment: {world.project}/.venv-locked, with Python" in err, "the first one is not touched"
