@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "sync": ("x.lock --new .", 2, INTERNET | {"packaging"}),
     "run": ("x.lock -- python a.py", 1, set()),
     "fleet": ("check .", 4, set()),
-    "doctor": ("x.lock", 0, {"packaging"}),
+    "doctor": ("x.lock", 1, {"packaging"}),
     "lint": ("a.py", 0, {"packaging"}),
     "repeat": ("a.py:f --runs 2", 0, set()),
     "diverge": ("compare a.trace b.trace", 0, {"packaging"}),
