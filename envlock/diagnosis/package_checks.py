@@ -73,9 +73,11 @@ def check_tensorflow(environment: Environment) -> Iterator[Finding]:
         message = f"TensorFlow is not installed for {environment.python}"
         command = change(environment, add={"tensorflow": "tensorflow"}).text
         fix = f"{command}\nname another interpreter: `envlock doctor --python PATH`"
+    # Where JAX or PyTorch computes it need not be there; but the rules are TensorFlow's.
+    is_needed = not (environment.is_installed("jax") or environment.is_installed("torch"))
     yield Finding(
         "tensorflow-missing",
-        "error",
+        "error" if is_needed else "warning",
         where,
         message=message,
         why="Its requirements depend on its version: without it nearly nothing was examined.",

@@ -376,6 +376,13 @@ def test_a_cuda_build_on_a_machine_without_gpu_and_libraries_is_a_cpu_installati
     assert diagnose(changed(GPU, ("gpu", None), ("cuda", {**nothing, "nccl": stray}))) == []
 
 
+@pytest.mark.parametrize(("package", "severity"), [("six", "error"), ("jax", "warning"), ("torch", "warning")])
+def test_where_jax_or_pytorch_computes_tensorflow_may_be_missing(package: str, severity: str) -> None:
+    environment = changed(CPU, ("tensorflow", None), (f"packages.{package}", {"version": "2.0"}))
+    found = {each.severity for each in diagnose(environment) if each.rule == "tensorflow-missing"}
+    assert found == {severity}
+
+
 def test_without_a_gpu_all_missing_libraries_are_one_note() -> None:
     one = {"soname": "libcublas.so.12", "file": "{prefix}/x", "resolved_by": "RUNPATH"}
     lost = {key: {"soname": f"lib{key}.so", "file": None, "resolved_by": "not found"} for key in ("cudart", "cufft")}
