@@ -314,7 +314,8 @@ def _list_findings(outcome: Outcome) -> Iterator[Finding]:
             fix="Call envlock.record(), or name a step or a model.",
             source=SOURCE,
         )
-    yield from list_failures(_collect_failures(outcome), SOURCE, outcome.help)
+    failures = list(list_failures(_collect_failures(outcome), SOURCE, outcome.help))
+    yield from failures
     is_too_few = len(outcome.runs) < 2 and not outcome.alone
     if not outcome.missing and (outcome.failed or not is_too_few):
         return
@@ -324,7 +325,7 @@ def _list_findings(outcome: Outcome) -> Iterator[Finding]:
     if outcome.interrupted:
         why = "interrupted"
     elif any(run.traceback for run in outcome.failed):
-        why, fix = "a run that fails ends the series", "Correct the program first."
+        why, fix = "a run that fails ends the series", failures[0].fix
     yield Finding(
         "run-missing",
         severity,

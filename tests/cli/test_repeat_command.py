@@ -215,7 +215,7 @@ NEXT = (
     "next: `envlock repeat {0} --seed 1` shows whether seeds are the cause; "
     "`envlock diverge {0}` names the operation that differs first, and its line"
 )
-HINTS = "hint: `--output` shows what the script prints.\nhint: Correct the program first.\n"
+HINTS = "hint: `--output` shows what the script prints.\n"
 LATE = """
 import itertools
 count = itertools.count()
