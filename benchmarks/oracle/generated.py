@@ -239,7 +239,7 @@ def _add_unread(rng: random.Random, _seen: Seen) -> Row:
 
 
 FILES = {
-    "XLA_FLAGS": ("--xla_cpu_max_isa=AVX2", "--xla_cpu_max_isa=SSE4_2"),
+    "XLA_FLAGS": ("--xla_cpu_enable_fast_math=false", "--xla_cpu_enable_fast_math=true"),
     "TF_XLA_FLAGS": ("--tf_xla_auto_jit=0", "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"),
     "NCCL_CONF_FILE": ("NCCL_ALGO=Ring", "NCCL_ALGO=Tree"),
     "CUDNN_ERRATA_JSON_FILE": ('{"version": 1, "rules": []}', '{"version": 1, "rules": [{}]}'),

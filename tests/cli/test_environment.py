@@ -219,7 +219,7 @@ def test_a_tool_never_locks_its_own_environment(envlock: Command, tmp_path: Path
 READS_FILES_ONLY = (
     (["diff", "envlock.lock", "envlock.lock"], 0),
     (["show", "envlock.lock"], 0),
-    (["doctor", "envlock.lock"], 0),
+    (["doctor", "envlock.lock"], 1),
     (["explain", "ENV205"], 0),
 )
 
