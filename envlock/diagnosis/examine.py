@@ -102,8 +102,8 @@ def find_shared_files(python: Path | None = None) -> list[SharedFiles]:
 
 
 def find_remnants(python: Path | None = None) -> list[str]:
-    """Return the paths of the metadata folders, files and links that describe no distribution, in
-    this environment or in that of another interpreter.
+    """Return the paths of the metadata folders, files and links that describe no distribution, or one
+    of which another version has the files, in this environment or in that of another interpreter.
 
     Raises:
         UsageError: that interpreter cannot be run.
@@ -112,8 +112,17 @@ def find_remnants(python: Path | None = None) -> list[str]:
     found = []
     for folder in find_installation(python).folders:
         paths = [path for path in sorted(folder.iterdir()) if is_metadata_name(path.name)]
-        found += [str(path) for path in paths if is_remnant(str(path))]
+        owners = {_get_name(path) for path in paths if (path / "RECORD").is_file()}
+        for path in paths:
+            # Without RECORD no installer can remove it: `pip install --force-reinstall` fails, uv leaves it.
+            is_beside = path.suffix == ".dist-info" and _get_name(path) in owners
+            if is_remnant(str(path)) or (is_beside and not (path / "RECORD").exists()):
+                found.append(str(path))
     return found
+
+
+def _get_name(path: Path) -> str:
+    return normalise(path.name.partition("-")[0])
 
 
 def build_from_live(

@@ -82,8 +82,7 @@ def check_remnants(environment: Environment) -> Iterator[Finding]:
             "remnant",
             WARNING,
             "packages",
-            message=f"{path.name} in {path.parent.name} has neither "
-            "METADATA nor RECORD, so it describes no package",
+            message=f"{path.name} in {path.parent.name} has no RECORD, so no installed file belongs to it",
             why="An upgrade that was interrupted leaves such a folder. Tools that go by names of folders "
             "take it for another version, and installers do not remove it.",
             fix=command,

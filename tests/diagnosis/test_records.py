@@ -62,6 +62,14 @@ def test_what_describes_no_package_is_none_and_the_command_removes_it(prefix: Pr
     assert not path.is_symlink()
 
 
+def test_metadata_without_a_record_beside_the_installed_one_is_removed(prefix: Prefix) -> None:
+    """An upgrade that was interrupted: pip cannot uninstall it, and uv leaves it where it is."""
+    path = prefix.site / "Six-1.15.0.dist-info"
+    path.mkdir()
+    (path / "METADATA").write_text("Metadata-Version: 2.1\nName: six\nVersion: 1.15.0\n", encoding="utf-8")
+    assert find_remnants() == [str(path)]
+
+
 def test_metadata_or_a_record_make_a_package(prefix: Prefix) -> None:
     for file in ("METADATA", "RECORD"):
         (prefix.site / f"{file.lower()}-1.dist-info").mkdir()
