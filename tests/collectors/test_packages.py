@@ -106,7 +106,10 @@ def test_an_egg_info_file(tmp_path: Path) -> None:
 def test_two_versions_over_each_other_are_ambiguous(tmp_path: Path) -> None:
     distribution(tmp_path / "site", "numpy", "1.0")
     distribution(tmp_path / "site", "NumPy", "2.0")
-    expected = Unavailable("versions 1.0 and 2.0 are installed over one another; reinstall it", "ambiguous")
+    expected = Unavailable(
+        "versions 1.0 and 2.0 are installed over one another; remove their metadata folders and install it again",
+        "ambiguous",
+    )
     assert found(tmp_path) == {"numpy": facts(version=expected)}
 
 

@@ -56,7 +56,8 @@ def _collect_package(distribution: Distribution, tags: Tags, host: Host) -> Tree
     if distribution.rivals:
         rivals = [rival or "(none)" for rival in (distribution.version, *distribution.rivals)]
         version = Unavailable(
-            f"versions {' and '.join(sorted(rivals))} are installed over one another; reinstall it",
+            f"versions {' and '.join(sorted(rivals))} are installed over one another; "
+            "remove their metadata folders and install it again",
             "ambiguous",
         )
     wheel = distribution.read("WHEEL")
