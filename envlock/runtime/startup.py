@@ -63,15 +63,11 @@ def collect_startup(host: Host) -> Tree:
     if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", False) is True:
         user_module = _read_module(host, "usercustomize", known, code)
     modules: Tree = {}
-    if code:
+    if code or (usual and find_shadows(host)):
         # Not at the top: in most environments only known code runs at the start.
         from envlock.runtime.startup_imports import collect_modules
 
-        modules = collect_modules(host, code, read_module, _hash)
-    if usual and find_shadows(host):
-        from envlock.runtime.startup_imports import collect_hidden
-
-        modules.update(collect_hidden(host, usual, read_module, _hash))
+        modules = collect_modules(host, code, usual, read_module, _hash)
     return {
         "known": sorted(set(known)),
         "modules": modules,

@@ -28,18 +28,31 @@ LIMIT = 100
 
 
 def collect_modules(
-    host: Host, code: List[bytes], read_module: Reader, make_fact: Callable[[bytes], str]
+    host: Host,
+    code: List[bytes],
+    usual: List[bytes],
+    read_module: Reader,
+    make_fact: Callable[[bytes], str],
 ) -> Tree:
     """Return the digest of each module that some code imports, and of what these import, by name.
 
-    Modules of the standard library and of installed packages are left out: their versions are facts.
+    Modules of the standard library and of installed packages are left out: their versions are facts. One that
+    hides an installed module is not, and runs in its place also in the usual lines of installers.
     """
-    facts: Tree = {}
+    hiding = {
+        name
+        for name in find_shadows(host)
+        if "." not in name and _hides_installed(host, name, read_module)
+    }
+    words = {word for line in usual for word in _list_words(line)}
     pending = [name for text in code for name in _iter_imports(text, "")]
+    pending += sorted(hiding & words)
+    facts: Tree = {}
     seen = set()
     while pending and len(facts) < LIMIT:
         name = pending.pop(0)
-        if name in seen or _is_held(host, name.partition(".")[0], read_module):
+        top = name.partition(".")[0]
+        if name in seen or (top not in hiding and _is_held(host, top, read_module)):
             continue
         seen.add(name)
         try:
@@ -55,27 +68,24 @@ def collect_modules(
     return facts
 
 
-def collect_hidden(
-    host: Host, code: List[bytes], read_module: Reader, make_fact: Callable[[bytes], str]
-) -> Tree:
-    """Return the digest of each module that some lines name and that is not the installed one of this name.
-
-    The lines of an installer do nothing to a result; what stands before its modules on the import path can.
+def _hides_installed(host: Host, name: str, read_module: Reader) -> bool:
+    """Return whether code at the start of Python, when the script's folder is not on the path yet, gets another
+    module than the installed one.
     """
-    facts: Tree = {}
-    for name in find_shadows(host):
-        if not any(name.encode("utf-8", "replace") in line for line in code):
-            continue
+    sites = {each.folder for each in find_distributions(host).values()}
+    for entry in get_import_path(host):
         try:
-            data = _find(host, name, read_module)
-        except OSError as error:
-            facts[_make_key(name)] = Unavailable(
-                f"it cannot be read: {error.strerror}", "unreadable"
-            )
-            continue
-        if data is not None:
-            facts[_make_key(name)] = make_fact(data)
-    return facts
+            found = read_module(entry, name) is not None
+        except OSError:  # it is there
+            found = True
+        if found:
+            return entry not in sites
+    return False
+
+
+def _list_words(line: bytes) -> List[str]:
+    text = line.decode("utf-8", "replace")
+    return "".join(each if each.isalnum() or each == "_" else " " for each in text).split()
 
 
 def _make_key(name: str) -> str:

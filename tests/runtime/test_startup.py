@@ -86,7 +86,9 @@ def test_what_known_tools_leave_is_named_and_changes_nothing_else(tmp_path: Path
     }
 
 
-def test_what_hides_the_module_of_a_known_hook_runs_in_its_place(tmp_path: Path) -> None:
+def test_what_hides_the_module_of_a_known_hook_runs_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The policies let setuptools differ, and its hook is a usual one: another module of that name matched."""
     files: dict[str, str | bytes] = {
         "distutils-precedence.pth": PRECEDENCE,
@@ -96,9 +98,11 @@ def test_what_hides_the_module_of_a_known_hook_runs_in_its_place(tmp_path: Path)
     }
     site_folder, path = write(tmp_path / "site-packages", files), write(tmp_path / "path", {"other.py": "x = 1\n"})
     expected = {**NOTHING, "known": ["distutils-precedence.pth"]}
+    beside = write(tmp_path / "script", {"_distutils_hack.py": "import math\n", "hack.py": ""})
+    monkeypatch.chdir(beside)  # not on the path yet when hooks run
     for modules in ({}, {"_distutils_hack": digest("import math\n")}):
         host = machine(tmp_path / "root", site=site_folder, environ={"PYTHONPATH": str(path)})
-        host.path = [str(path), *host.path]
+        host.path = [str(beside), str(path), *host.path]
         assert collect_startup(host) == {**expected, "modules": modules}
         write(path, {"_distutils_hack.py": "import math\n"})
 
