@@ -92,6 +92,17 @@ def test_arithmetic_that_changes_after_line_1_is_refused(environment: Environmen
         assert environment.script(IMPORT).stdout == "went on False\n"
 
 
+def test_arithmetic_is_compared_once_all_is_imported(environment: Environment) -> None:
+    lock = environment.folder / "envlock.lock"
+    document = json.loads(lock.read_bytes())
+    document["facts"]["loaded"]["arithmetic"] = "rounds upward, denormals kept"
+    lock.write_text(json.dumps(document), encoding="utf-8")
+    assert "loaded.arithmetic: locked rounds upward" in refusal(environment, f"import numpy\n{IMPORT}")
+    document["facts"]["loaded"]["imports"].append("later")
+    lock.write_text(json.dumps(document), encoding="utf-8")
+    assert environment.script(IMPORT).stdout == "went on False\n"
+
+
 def test_an_edited_module_of_python_itself_is_refused(environment: Environment) -> None:
     lock = environment.folder / "envlock.lock"
     document = json.loads(lock.read_bytes())
