@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +16,7 @@ from envlock.cli.options import (
     IndexOption,
     PythonOption,
     QuietOption,
+    get_source,
     load_config,
     refuse_both,
 )
@@ -170,6 +171,7 @@ FACTS_ONLY = ContentOptions()
 @app.command(cls=Command)
 @spread_groups
 def capture(
+    context: typer.Context,
     output: OutputOption = None,
     policy: NewPolicyOption = None,
     place: EnvironmentOptions = HERE,
@@ -194,12 +196,15 @@ def capture(
       envlock capture --check                    in a hook: is the lockfile that of this environment?
     """
     if add_machine and place.image is None:
-        alone = wanted == FACTS_ONLY and policy is None and not check
+        # The variable for an index may be set for other commands.
+        alone = replace(wanted, index_url=None) == FACTS_ONLY and policy is None and not check
         _add_machine(output, place.python, alone=alone, quiet=quiet)
         return
     more = {"--only": wanted.only, "--hashes": wanted.hashes, "--static": wanted.static}
-    if wanted.build and not wanted.hashes:
-        raise UsageError("`--build` needs `--hashes`", hint="add `--hashes`")
+    is_index_typed = get_source(context, "index_url") == "COMMANDLINE"
+    for option, is_given in (("--build", wanted.build), ("--index-url", is_index_typed)):
+        if is_given and not wanted.hashes:
+            raise UsageError(f"`{option}` needs `--hashes`", hint="add `--hashes`")
     if check:
         refuse_both({"--check": check}, {**more, "--image": place.image})
         progress = Terminal(quiet)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ from envlock.runtime.errors import EnvironmentMismatch
 from envlock.workflows.hash import HashRequest, hash_packages
 from tests.conftest import Command
 from tests.packages.server import IndexServer, index_server
-from tests.packages.wheels import make_wheel, record_line
+from tests.packages.wheels import make_environment, make_wheel, record_line
 
 
 @pytest.fixture
@@ -30,14 +27,8 @@ def index(tmp_path: Path) -> Iterator[IndexServer]:
 @pytest.fixture
 def python(index: IndexServer, tmp_path: Path) -> Path:
     """Return the interpreter of an environment in which `thing` and `other` are installed."""
-    folder = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    site = next(folder.glob("lib/python3.*/site-packages"))
-    for wheel in (next(index.folder.iterdir()), make_wheel(tmp_path / "elsewhere", "other")):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(site)
-        next(site.glob(f"{wheel.name.split('-')[0]}*.dist-info")).joinpath("INSTALLER").write_text("pip\n")
-    return folder / "bin" / "python"
+    wheels = [next(index.folder.iterdir()), make_wheel(tmp_path / "elsewhere", "other")]
+    return make_environment(tmp_path / "environment", wheels)
 
 
 @pytest.fixture
@@ -145,6 +136,8 @@ def test_an_index_that_lies_ends_with_5_and_nothing_is_written(
     assert not lock.exists()
 
 
-def test_building_is_of_wheels(envlock: Command) -> None:
-    done = envlock("capture", "--build")
-    assert (done.returncode, done.stderr) == (2, "error: `--build` needs `--hashes`\nhint: add `--hashes`\n")
+@pytest.mark.parametrize("words", [["--build"], ["--index-url", "https://example.org/simple"]])
+def test_what_is_said_of_wheels_needs_hashes(envlock: Command, words: list[str]) -> None:
+    done = envlock("capture", *words)
+    assert (done.returncode, done.stderr) == (2, f"error: `{words[0]}` needs `--hashes`\nhint: add `--hashes`\n")
+    assert not (envlock.folder / "envlock.lock").exists()

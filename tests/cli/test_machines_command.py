@@ -41,7 +41,11 @@ def test_a_machine_is_added_to_a_lockfile_and_verify_says_which_it_is(elsewhere:
 
 def test_other_software_is_refused_and_nothing_is_written(elsewhere: Command) -> None:
     before = (elsewhere.folder / "envlock.lock").read_bytes()
-    done = elsewhere("capture", "--add-machine", environ={"TF_ENABLE_ONEDNN_OPTS": "0"})
+    done = elsewhere(
+        "capture",
+        "--add-machine",
+        environ={"TF_ENABLE_ONEDNN_OPTS": "0", "ENVLOCK_INDEX_URL": "https://example.org/simple"},
+    )
     assert (done.returncode, done.stdout) == (1, "")
     lines = done.stderr.splitlines()
     assert lines[:2] == [

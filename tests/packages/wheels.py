@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import subprocess
+import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 
@@ -48,3 +50,14 @@ def record_in(wheel: Path) -> bytes:
     """Return the RECORD of a wheel by Python's own means."""
     with zipfile.ZipFile(wheel) as archive:
         return archive.read(next(name for name in archive.namelist() if name.endswith(".dist-info/RECORD")))
+
+
+def make_environment(folder: Path, wheels: Iterable[Path]) -> Path:
+    """Make a virtual environment in which wheels are installed; return its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    site = next(folder.glob("lib/python3.*/site-packages"))
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site)
+        next(site.glob(f"{wheel.name.split('-')[0]}*.dist-info")).joinpath("INSTALLER").write_text("pip\n")
+    return folder / "bin" / "python"

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,7 +34,7 @@ from tests.containers.plans import BASES, DIGEST
 from tests.locks import document
 from tests.packages.projects import make_archive
 from tests.packages.server import IndexServer, index_server
-from tests.packages.wheels import make_wheel
+from tests.packages.wheels import make_environment, make_wheel
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,14 +63,7 @@ def index(tmp_path: Path) -> Iterator[IndexServer]:
 @pytest.fixture
 def python(index: IndexServer, tmp_path: Path) -> Path:
     """Return the interpreter of an environment in which both are installed."""
-    folder = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    site = next(folder.glob("lib/python3.*/site-packages"))
-    for name in WHEELS:
-        with zipfile.ZipFile(index.folder / name) as archive:
-            archive.extractall(site)
-        next(site.glob(f"{name.split('-')[0]}*.dist-info")).joinpath("INSTALLER").write_text("pip\n")
-    return folder / "bin" / "python"
+    return make_environment(tmp_path / "environment", [index.folder / name for name in WHEELS])
 
 
 @pytest.fixture
