@@ -47,7 +47,7 @@ open(sys.argv[2], "wb").write(data)
 END
 }
 planted() {
-mkdir $S/plant; FAKE=$S/plant/$(basename $1); echo "$2" > $FAKE; PYTHONPATH= $PY - "$1" $FAKE <<'END'
+mkdir -p $S/plant; FAKE=$S/plant/$(basename $1); echo "$2" > $FAKE; PYTHONPATH= $PY - "$1" $FAKE <<'END'
 import importlib._bootstrap_external as b, importlib.util, os, sys
 real, fake = sys.argv[1:]
 status = os.stat(real)
@@ -156,12 +156,12 @@ def judge(row: dict[str, Any], answer: dict[str, Any]) -> str:
     if "error" in answer:
         return "broken"
     matches = answer["match"]
-    if answer["failed"]:
-        return "could not run, matched" if matches else "could not run, refused"
     if row["moves"] == "reads":
         if not matches:
             return "RED: refused, only read"
         return "told" if answer["told"] else "FALSE GREEN: not told"
+    if answer["failed"]:
+        return "could not run, matched" if matches else "could not run, refused"
     moved = "changed" if answer["changed"] else "can change"
     if row["moves"] == "unknown":
         if answer["changed"]:
@@ -190,7 +190,8 @@ class FirstStates:
     Attributes:
         environment: the environment of which rows have a copy, or which they share.
         folder: the folder of the row that is asked; every row has the same one, emptied.
-        known: the lockfile and the bits, by how the first state is made and what computes.
+        known: the lockfile and the bits, by how the first state is made and what computes; where it makes
+            nothing that the second state uses.
     """
 
     environment: Path
@@ -263,7 +264,7 @@ def compare(
     # What `before` makes in an environment of its own is there already.
     again = before if not is_own or before == BEFORE else ""
     key = (before, probe)
-    if key not in first.known or (is_own and before != BEFORE):
+    if key not in first.known or before not in ("", BEFORE):
         run(before, "-m", "envlock", "capture", "-q", "-o", str(lock))
         base, second = (ask_here(again)["bits"] for _ in range(2))
         if base != second:
