@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from envlock.data.compatibility import (
     BINDING,
@@ -18,6 +19,7 @@ from envlock.diagnosis.remedies import Remedy, change
 from envlock.images.drivers import find_driver_floor, find_oldest_driver
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
+from envlock.runtime.distributions import normalise
 from envlock.runtime.gpu.visible import parse
 from envlock.runtime.release import parse_release
 from envlock.runtime.report import Finding, Severity, count
@@ -341,11 +343,14 @@ def check_unavailable(environment: Environment) -> Iterator[Finding]:
     """Yield the facts that could not be collected, with the reasons that the collectors gave."""
     paths_by_reason: dict[str, list[str]] = {}
     codes: dict[str, str | None] = {}
+    # Two versions, of which one is left over: the rule `remnant` names its folder.
+    names = [normalise(PurePosixPath(each).name.partition("-")[0]) for each in environment.remnants]
+    left_over = {f"packages.{name}.version" for name in names}
     for path, entry in environment.unavailable.items():
         codes[entry["reason"]] = entry.get("code")
         if entry.get("code") in (*STEADY, "changed-after-start"):
             continue
-        if path in ("tensorflow", "tensorflow.version"):
+        if path in ("tensorflow", "tensorflow.version") or path in left_over:
             continue
         paths_by_reason.setdefault(entry["reason"], []).append(path)
     for reason, paths in paths_by_reason.items():

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypedDict
 
 from envlock.diagnosis.diagnosed_environment import Environment
-from envlock.diagnosis.remedies import Remedy, change
+from envlock.diagnosis.remedies import Remedy, change, install_again
 from envlock.diagnosis.requirements import (
     find_common_requirement,
     find_preferred_requirement,
@@ -185,15 +185,29 @@ def check_loadable(environment: Environment) -> Iterator[Finding]:
         is_of_driver = key == _DRIVER or (not has_driver and "libcuda.so" in problem)
         if not environment.gpus and is_of_driver:
             continue
+        fix = _make_loadable(environment, key, library)
         yield Finding(
             "library-broken",
             "error",
             f"cuda.{key}",
             message=f"{library['soname']} cannot be loaded: {problem}",
             why="The first operation that needs it fails, or TensorFlow skips every GPU.",
-            fix="reinstall its wheel, and remove wrong folders from LD_LIBRARY_PATH",
+            fix=fix.text,
             source="the loader's own rules (ld.so(8))",
+            commands=fix.commands,
         )
+
+
+def _make_loadable(environment: Environment, key: str, library: Library) -> Remedy:
+    """Return a remedy by which a library that is found can be loaded."""
+    if library.get("resolved_by") == "LD_LIBRARY_PATH":
+        return _leave_out(library.get("file"))
+    wheel = _get_wheel(environment, key)
+    # One that is whole and lacks another library is not helped by its own wheel.
+    is_whole = ", which it needs" in library["problem"]
+    if is_whole or not environment.is_installed(wheel):
+        return Remedy("reinstall its wheel, and remove wrong folders from LD_LIBRARY_PATH")
+    return install_again(environment, wheel, fresh=True)
 
 
 def check_cudnn(environment: Environment) -> Iterator[Finding]:

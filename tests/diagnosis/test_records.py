@@ -68,6 +68,12 @@ def test_metadata_without_a_record_beside_the_installed_one_is_removed(prefix: P
     path.mkdir()
     (path / "METADATA").write_text("Metadata-Version: 2.1\nName: six\nVersion: 1.15.0\n", encoding="utf-8")
     assert find_remnants() == [str(path)]
+    # One cause, one remedy: that the version is unknown has no second one.
+    rivals = {"packages.six.version": {"reason": "versions 1.15.0 and 1.16.0", "code": "ambiguous"}}
+    found = diagnose(changed(clean(), unavailable=rivals, remnants=[str(path)]))
+    assert [finding.rule for finding in found] == ["remnant"]
+    found = diagnose(changed(clean(), unavailable=rivals))
+    assert [finding.rule for finding in found] == ["fact-unknown"]
 
 
 def test_metadata_or_a_record_make_a_package(prefix: Prefix) -> None:
