@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     Difference = Tuple[str, object, object]
     """A path, and the value of each side there: a fact, `Unavailable` or `ABSENT`."""
 
-ASK_AGAIN = "Remove the cause and capture again, or let the policy ignore the path."
+ASK_AGAIN = "Remove the cause, or let the policy ignore the path."
+LOCK_AGAIN = "Capture again where it can be collected, or let the policy ignore the path."
 UNINSTALL = "Uninstall it."
 NOTHING = "Nothing to do."
 PROVEN = "proven"
@@ -548,7 +549,7 @@ def _name_locked_value(path: str, old: object, fix: str) -> str:
     fix = fix.replace("Set or unset it as locked", general)
     if not fix.startswith(general):
         return fix
-    if old is None:
+    if old is None or old is ABSENT:
         return fix.replace(general, f"Unset {name}").replace(", before", " before")
     # A digest can only be compared, and blanks would need a shell's quotes.
     if isinstance(old, str) and old and not old.startswith("sha256:") and len(old.split()) == 1:
@@ -572,8 +573,10 @@ def _judge(difference: Difference, rule: str, fix: str, is_proven: bool) -> Tupl
     # not.
     if rule == "ignore" or (rule == PROVEN and is_proven):
         return INFO, fix
-    if isinstance(old, Unavailable) or isinstance(new, Unavailable):
+    if isinstance(new, Unavailable):
         return UNKNOWN, ASK_AGAIN
+    if isinstance(old, Unavailable):
+        return UNKNOWN, LOCK_AGAIN
     if RULES[rule](old, new):
         return INFO, fix
     if rule == PROVEN:

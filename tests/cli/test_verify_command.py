@@ -94,7 +94,8 @@ def test_what_cannot_be_collected_is_exit_4(envlock: Command, tmp_path: Path) ->
     assert done.stdout.splitlines()[:2] == [
         "cannot decide under policy strict: 1 fact could not be collected",
         "  ? packages.mine.version: locked 1.0, live unknown "
-        "(versions 1.0 and 2.0 are installed over one another; remove their metadata folders and install it again)",
+        "(versions 1.0 and 2.0 are installed over one another; uninstall it until no metadata folder of that name is left "
+        "(remove those that stay), and install it again)",
     ]
 
 

@@ -107,7 +107,8 @@ def test_two_versions_over_each_other_are_ambiguous(tmp_path: Path) -> None:
     distribution(tmp_path / "site", "numpy", "1.0")
     distribution(tmp_path / "site", "NumPy", "2.0")
     expected = Unavailable(
-        "versions 1.0 and 2.0 are installed over one another; remove their metadata folders and install it again",
+        "versions 1.0 and 2.0 are installed over one another; uninstall it until no metadata folder of that name is left "
+        "(remove those that stay), and install it again",
         "ambiguous",
     )
     assert found(tmp_path) == {"numpy": facts(version=expected)}

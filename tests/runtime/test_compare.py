@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.runtime.collectors import Snapshot, take_snapshot
-from envlock.runtime.compare import ASK_AGAIN, STEADY, compare
+from envlock.runtime.compare import ASK_AGAIN, LOCK_AGAIN, STEADY, compare
 from envlock.runtime.facts import Unavailable, is_same, iter_leaves
 from envlock.runtime.judgement import judge
 from envlock.runtime.policies import Policy, find_effect, is_protected, names
@@ -139,7 +139,8 @@ def test_two_facts_of_one_path_are_both_shown() -> None:
 
 GONE = Unavailable("no way", "denied")
 PROVE = "Run `envlock verify -p bits` here once: it computes the lockfile's canary and remembers equal bits."
-ASK = "Remove the cause and capture again, or let the policy ignore the path."
+ASK = "Remove the cause, or let the policy ignore the path."
+LOCK = "Capture again where it can be collected, or let the policy ignore the path."
 JUDGED: list[tuple[str, bool, Any, Any, str, str | None]] = [
     ("ignore", False, 1, 2, INFO, None),
     ("ignore", False, GONE, 2, INFO, None),
@@ -156,7 +157,7 @@ JUDGED: list[tuple[str, bool, Any, Any, str, str | None]] = [
     ("within_3_percent", False, 100, 104, ERROR, None),
     ("proven", False, 1, 2, ERROR, PROVE),
     ("proven", True, 1, 2, INFO, None),
-    ("proven", False, GONE, 2, UNKNOWN, ASK),
+    ("proven", False, GONE, 2, UNKNOWN, LOCK),
     ("proven", True, GONE, 2, INFO, None),
 ]
 
@@ -233,8 +234,8 @@ TOLD: list[tuple[Any, Any, str, tuple[Any, ...] | None]] = [
     (..., REASON, "exact", (UNKNOWN, ABSENT, Unavailable("no way", "denied"), ASK_AGAIN)),
     (1, REASON, "ignore", (INFO, 1, Unavailable("no way", "denied"), None)),
     # nothing was locked there, so nothing can be said either
-    (REASON, 1, "exact", (UNKNOWN, Unavailable("no way", "denied"), 1, ASK_AGAIN)),
-    (REASON, ..., "exact", (UNKNOWN, Unavailable("no way", "denied"), ABSENT, ASK_AGAIN)),
+    (REASON, 1, "exact", (UNKNOWN, Unavailable("no way", "denied"), 1, LOCK_AGAIN)),
+    (REASON, ..., "exact", (UNKNOWN, Unavailable("no way", "denied"), ABSENT, LOCK_AGAIN)),
     (REASON, {**REASON, "code": "other"}, "exact", (UNKNOWN, Unavailable("no way", "denied"), ..., ASK_AGAIN)),
     (REASON, REASON, "exact", (UNKNOWN, Unavailable("no way", "denied"), REASON_TOLD, ASK_AGAIN)),
     (REASON, 1, "ignore", (INFO, Unavailable("no way", "denied"), 1, None)),

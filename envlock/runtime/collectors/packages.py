@@ -57,7 +57,8 @@ def _collect_package(distribution: Distribution, tags: Tags, host: Host) -> Tree
         rivals = [rival or "(none)" for rival in (distribution.version, *distribution.rivals)]
         version = Unavailable(
             f"versions {' and '.join(sorted(rivals))} are installed over one another; "
-            "remove their metadata folders and install it again",
+            "uninstall it until no metadata folder of that name is left (remove those that stay), "
+            "and install it again",
             "ambiguous",
         )
     wheel = distribution.read("WHEEL")
