@@ -244,11 +244,10 @@ def _choose_folder(lock: Source | None, new: Path | None) -> Path:
     folder = new.absolute()
     is_ours = (folder / UNFINISHED).is_file()
     if os.path.lexists(folder) and not is_ours and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(
-            f"{folder} exists",
-            hint=f"run `envlock sync --python {folder / 'bin' / 'python'}` to change it, "
-            "or name another folder with `--new`",
-        )
+        hint, python = "name another folder with `--new`", folder / "bin" / "python"
+        if python.exists():
+            hint = f"run `envlock sync --python {python}` to change it, or {hint}"
+        raise UsageError(f"{folder} exists", hint=hint)
     return folder
 
 
