@@ -55,6 +55,8 @@ def fill(folder: Path) -> Path:
     _make(folder, "tf-keras", "2.21.0", ["tensorflow<2.22,>=2.21"])
     _make(folder, "addon", "1.0", ["tensorflow<2.20"])
     _make(folder, "addon", "2.0", ["tensorflow>=2.20"])
+    for name in ("first", "second"):
+        _make(folder, name, "1.0", files={f"{name}.py": b"", "common.py": name.encode()})
     _make(folder, "nvidia-ml-py", "12.575.51", files=MODULE)
     _make(folder, "nvidia-ml-py", "13.610.43", files=MODULE)
     _make(folder, "pynvml", "11.4.1", files={"pynvml/__init__.py": b""})

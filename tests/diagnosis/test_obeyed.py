@@ -10,10 +10,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,12 +21,15 @@ from envlock.runtime.distributions import normalise
 from tests.conftest import absent
 from tests.diagnosis.shelf import NVIDIA, fill
 from tests.exhaustive import exhaustive
+from tests.fakes.elf_writer import write_elf
+from tests.fakes.fake_nvml import profile
 from tests.real.broken import driver
 
 pytestmark = [pytest.mark.slow, exhaustive]
 
 UV = Path(sys.executable).with_name("uv")
-H100 = "h100-80gb-hbm3__590__whole"
+SEVERITIES = ("error", "warning", "info")
+H100, EIGHT = "h100-80gb-hbm3__590__whole", "h100-80gb-hbm3__535__eight"
 CPU_2_16 = ("numpy==1.26.4", "keras==3.3.0", "six==1.16.0")
 CUDA_2_21 = ("tensorflow==2.21.0", "numpy==2.0.2", "keras==3.12.0")
 CUDA_WHEELS = {f"nvidia-{part.replace('_', '-')}-cu12": oldest for part, (oldest, _) in NVIDIA.items()}
@@ -72,6 +75,11 @@ CASES = {
         "tensorflow-twice",
         (("numpy==2.3.0", "keras==3.3.0", "six==1.16.0", "tensorflow-cpu==2.16.2"), ("tensorflow==2.16.2",)),
         {"tensorflow-cpu": ("2.16.2", None)},
+    ),
+    "a file of two distributions": Case(
+        "shared-files",
+        ((*CPU_2_16, "tensorflow-cpu==2.16.2", "first==1.0", "second==1.0"),),
+        {"second": ("1.0", None)},
     ),
     "requirements": Case(
         "requirements",
@@ -186,10 +194,13 @@ class Environment:
         pairs = (line.split("==") for line in self.pip("freeze").splitlines())
         return {normalise(name): version for name, version in pairs}
 
-    def doctor(self, around: tuple[str, ...] = (), library_path: str | None = None) -> dict[str, list[str]]:
-        """Return the fixes by rule, as they are printed."""
+    def doctor(
+        self, around: tuple[str, ...] = (), library_path: str | None = None, *lines: str
+    ) -> dict[str, list[str]]:
+        """Return the fixes by rule, as they are printed after lines of the shell."""
         seen = {} if library_path is None else {"LD_LIBRARY_PATH": library_path}
-        argv = [*around, sys.executable, "-m", "envlock", "doctor", "--python", str(self.python)]
+        shell = ["/bin/sh", "-c", "\n".join([*lines, 'exec "$@"']), "sh"]
+        argv = [*around, *shell, sys.executable, "-m", "envlock", "doctor", "--python", str(self.python)]
         done = subprocess.run(
             argv, env={**self.environ, **seen}, capture_output=True, text=True, timeout=120, check=False
         )
@@ -206,8 +217,11 @@ class Environment:
                 rules = [line.rpartition("[")[2][:-1]]
         return found
 
-    def verify(self, lock: Path) -> list[dict[str, Any]]:
-        """Return what `verify --deep` finds of the files, after a capture where there is no lock."""
+    def verify(self, lock: Path, least: str = "error") -> list[dict[str, Any]]:
+        """Return what `verify --deep` finds of the files, after a capture where there is no lock.
+
+        What is less than `least` (error, warning or info) is left out.
+        """
         argv, tail = [sys.executable, "-m", "envlock"], [str(lock), "--python", str(self.python)]
         if not lock.exists():
             self.run([*argv, "capture", "--quiet", "--without-tensorflow", "-o", *tail])
@@ -220,7 +234,8 @@ class Environment:
             check=False,
         )
         found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
-        return [each for each in found if each["severity"] == "error"]
+        known = SEVERITIES[: SEVERITIES.index(least) + 1]
+        return [each for each in found if each["severity"] in known]
 
 
 @pytest.fixture(scope="module", params=["pip", "uv"])
@@ -257,6 +272,81 @@ def test_a_fix_is_obeyed(name: str, environment: Environment, tmp_path: Path) ->
     names = before.keys() | after.keys()
     changed = {each: (before.get(each), after.get(each)) for each in names}
     assert {each: pair for each, pair in changed.items() if pair[0] != pair[1]} == case.changes
+
+
+class ShellCase(NamedTuple):
+    """One fault of a machine with GPUs, or of the variables of its shell.
+
+    Attributes:
+        rule: what finds it.
+        says: what its fix has.
+        installs: what is installed, without what it needs.
+        line: of the shell, with the fault; SEEN has a libcufft, and SEEN/stubs a libcuda.
+        obeyed: what is typed then; nothing is the fix itself.
+        broken: a file of the packages that is cut off.
+        gpus: names of the GPUs.
+    """
+
+    rule: str
+    says: str
+    installs: tuple[str, ...] = (*CUDA_2_21, *wheels())
+    line: str = ""
+    obeyed: str = ""
+    broken: str = ""
+    gpus: tuple[str, ...] = ("NVIDIA H100 80GB HBM3",)
+
+
+SEEN = "/usr/src"
+"""The path is only shown of a folder that belongs to the system, so one is lent to the process."""
+BIND = f"mount --bind FOLDER {SEEN}"
+SHELL_CASES = {
+    "a TensorFlow without CUDA": ShellCase(
+        "gpus-unused",
+        "hide the GPUs: export CUDA_VISIBLE_DEVICES=-1",
+        ("numpy==2.0.2", "keras==3.12.0", "tensorflow-cpu==2.21.0"),
+        obeyed="export CUDA_VISIBLE_DEVICES=-1",
+    ),
+    "a GPU that is not there": ShellCase(
+        "gpus-none", "or unset it", line="export CUDA_VISIBLE_DEVICES=7", obeyed="unset CUDA_VISIBLE_DEVICES"
+    ),
+    "two models": ShellCase(
+        "gpus-mixed",
+        "export CUDA_DEVICE_ORDER=PCI_BUS_ID, and let CUDA_VISIBLE_DEVICES show one model only",
+        obeyed="export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0",
+        gpus=("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"),
+    ),
+    "a library that is cut off": ShellCase(
+        "library-broken", "nvidia-cufft-cu12==11.2.3.61", broken="nvidia/cufft/lib/libcufft.so.11"
+    ),
+    "a libcuda for linking": ShellCase(
+        "driver-stub", "sed -E", line=f'{BIND}; export LD_LIBRARY_PATH="{SEEN}/stubs:$LD_LIBRARY_PATH"'
+    ),
+    "another cuFFT before the wheel's": ShellCase(
+        "library-shadowed", "sed -E", line=f'{BIND}; export LD_LIBRARY_PATH="{SEEN}:$LD_LIBRARY_PATH"'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHELL_CASES)
+def test_a_line_for_the_shell_is_obeyed(name: str, environment: Environment, tmp_path: Path) -> None:
+    case = SHELL_CASES[name]
+    given = profile(EIGHT)
+    given["devices"] = [{**device, "name": gpu} for device, gpu in zip(given["devices"], case.gpus, strict=False)]
+    around, libraries = driver(tmp_path / "driver", given)
+    folder = tmp_path / "other"
+    write_elf(folder / "libcufft.so.11")
+    write_elf(folder / "stubs" / "libcuda.so.1")
+    environment.pip("install", "--no-deps", *case.installs)
+    before = environment.frozen()
+    (site,) = environment.python.parent.parent.glob("lib/python3*/site-packages")
+    if case.broken:
+        (site / case.broken).write_bytes((site / case.broken).read_bytes()[:100])
+    line = case.line.replace("FOLDER", str(folder))
+    (fix,) = (told := environment.doctor(around, libraries, line)).pop(case.rule)
+    assert case.says in fix
+    left = environment.doctor(around, libraries, line, case.obeyed or fix)
+    assert {rule: fixes for rule, fixes in left.items() if told.get(rule) != fixes} == {}
+    assert environment.frozen() == before
 
 
 def test_what_was_shared_is_whole_again(environment: Environment) -> None:
@@ -309,3 +399,104 @@ def test_a_package_with_wrong_files_is_reinstalled(fault: str, environment: Envi
     environment.run(["/bin/sh", "-c", command])
     assert environment.verify(tmp_path / "envlock.lock") == first == []
     assert (environment.frozen(), file.read_bytes()) == (before, whole)
+
+
+class FileCase(NamedTuple):
+    """A fault of the files of `six` 1.16.0, which is installed and locked.
+
+    Attributes:
+        make: makes it, in an environment with this folder of packages.
+        obey: does what the line says.
+        says: what the line has.
+        least: how severe the finding is.
+    """
+
+    make: Callable[[Environment, Path], object]
+    obey: Callable[[Environment, Path], object]
+    says: str
+    least: str = "error"
+
+
+def install_over(environment: Environment, site: Path) -> None:
+    """Leave the metadata of another version, as a tool does that only copies files."""
+    environment.pip("install", "--no-deps", "six==1.17.0")
+    shutil.copytree(site / "six-1.17.0.dist-info", site.parent / "kept")
+    environment.pip("install", "--no-deps", "six==1.16.0")
+    shutil.move(site.parent / "kept", site / "six-1.17.0.dist-info")
+
+
+def uninstall_all(environment: Environment, site: Path) -> None:
+    """Uninstall a package until no metadata folder is left, and install the locked version."""
+    while list(site.glob("six-*.dist-info")):
+        environment.pip("uninstall", *(["--yes"] if environment.installer == "pip" else []), "six")
+    environment.pip("install", "--no-deps", "six==1.16.0")
+
+
+def reinstall(environment: Environment, site: Path) -> None:
+    """Install the locked version again."""
+    option = "--reinstall" if environment.installer == "uv" else "--force-reinstall"
+    environment.pip("install", "--no-deps", option, "six==1.16.0")
+
+
+def set_aside(environment: Environment, site: Path) -> None:
+    """Leave what pip has renamed, and take a part of the package, as an upgrade does that is killed."""
+    shutil.copytree(site / "six", site / "~ix")
+    (site / "six" / "version.py").unlink()
+
+
+def remove_aside(environment: Environment, site: Path) -> None:
+    shutil.rmtree(site / "~ix")
+    reinstall(environment, site)
+
+
+def name_outside(environment: Environment, site: Path) -> None:
+    """Let the RECORD name a file outside the environment."""
+    (site.parents[3] / "outside").touch()
+    with (site / "six-1.16.0.dist-info" / "RECORD").open("a") as stream:
+        stream.write("../../../../outside,,\n")
+
+
+def trust_again(environment: Environment, site: Path) -> None:
+    shutil.rmtree(site / "six-1.16.0.dist-info")
+    environment.pip("install", "--no-deps", "six==1.16.0")
+    assert (site.parents[3] / "outside").exists()
+
+
+def forget_hashes(environment: Environment, site: Path) -> None:
+    """Let the RECORD have no hash, as that of old tools."""
+    record = site / "six-1.16.0.dist-info" / "RECORD"
+    rows = [line.split(",")[0] for line in record.read_text().splitlines()]
+    record.unlink()
+    record.write_text("".join(f"{row},,\n" for row in rows))
+
+
+def install_second(environment: Environment, site: Path) -> None:
+    environment.pip("install", "--no-deps", "second==1.0")
+
+
+def keep_the_first(environment: Environment, site: Path) -> None:
+    environment.pip("uninstall", *(["--yes"] if environment.installer == "pip" else []), "first", "second")
+    environment.pip("install", "--no-deps", "first==1.0")
+
+
+FILE_CASES = {
+    "duplicate-package": FileCase(install_over, uninstall_all, "Uninstall it until no metadata folder"),
+    "half-upgraded": FileCase(set_aside, remove_aside, "Remove it, and reinstall the package of that name."),
+    "outside-environment": FileCase(name_outside, trust_again, "Remove the folder of its metadata"),
+    "no-hash": FileCase(forget_hashes, reinstall, "Reinstall the package from a wheel.", least="info"),
+    "doubly-owned": FileCase(install_second, keep_the_first, "Uninstall both, then install the right one."),
+}
+
+
+@pytest.mark.parametrize("rule", FILE_CASES)
+def test_what_is_done_to_a_package_ends_the_finding(rule: str, environment: Environment, tmp_path: Path) -> None:
+    case, lock = FILE_CASES[rule], tmp_path / "envlock.lock"
+    environment.pip("install", "--no-deps", "six==1.16.0", "first==1.0")
+    (site,) = environment.python.parent.parent.glob("lib/python3*/site-packages")
+    before = environment.verify(lock, case.least)
+    case.make(environment, site)
+    found = [each for each in environment.verify(lock, case.least) if each not in before]
+    (fix,) = {each["fix"] for each in found if each["rule"] == f"file-{rule}"}
+    assert case.says in fix
+    case.obey(environment, site)
+    assert environment.verify(lock, case.least) == before

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.conftest import absent
 from tests.fakes.elf_writer import write_elf
-from tests.fakes.fake_nvml import profile
+from tests.fakes.fake_nvml import Profile, profile
 from tests.fakes.replay import KERNEL_TEXT, Machine
 
 ROOT = Path(__file__).parents[2]
@@ -54,15 +54,17 @@ class Layer:
         )
 
 
-def driver(folder: Path, name: str, module: str | None = None) -> tuple[tuple[str, ...], str]:
+def driver(folder: Path, given: str | Profile, module: str | None = None) -> tuple[tuple[str, ...], str]:
     """Return what to put before a command so that it runs where this driver is, and where its libraries lie.
 
-    `module` is the version of the kernel module where that is another than the library's.
+    `given` is a profile or its name, and `module` the version of the kernel module where that is another than the
+    library's.
 
     The kernel's files are mounted for that one process, and NVML is the compiled stand-in: the outermost door. All
     that looks through it is real.
     """
-    given = profile(name)
+    if isinstance(given, str):
+        given = profile(given)
     folder.mkdir()
     machine = Machine(folder, given)
     sys_module, proc_driver = folder / "sys", folder / "proc"

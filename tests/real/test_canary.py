@@ -119,6 +119,8 @@ def test_a_machine_with_the_same_versions_and_other_bits_is_refused(envlock: Com
     assert (done.returncode, report["match"]) == (1, False)
     assert {"numerics.cpu-onednn.matmul", "numerics.cpu-onednn.conv_forward"} <= set(bits)
     assert "SSE4.1 on one side" in bits["numerics.cpu-onednn.matmul"]["why"].partition("; next")[0]
+    assert "set ONEDNN_MAX_CPU_ISA as locked" in bits["numerics.cpu-onednn.matmul"]["fix"]
+    assert envlock("verify", "--numerics", *python, timeout=300).returncode == 0
 
 
 @pytest.mark.older_tensorflows

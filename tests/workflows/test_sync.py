@@ -67,11 +67,15 @@ class World:
         else:
             shutil.copytree(_make_template(), folder, symlinks=True)
         if install:
-            pip = [UV, "pip", "install", "--python", str(python)]
-            if self.installer == "pip":
-                pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
-            self.run(*pip, "--quiet", "--no-deps", *install)
+            self.install(python, *install)
         return python
+
+    def install(self, python: Path, *words: str) -> None:
+        """Install by the installer, without what is needed."""
+        pip = [UV, "pip", "install", "--python", str(python)]
+        if self.installer == "pip":
+            pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+        self.run(*pip, "--quiet", "--no-deps", *words)
 
     def run(self, *argv: str) -> str:
         environ = {**os.environ, **self.envlock.environ}
@@ -192,6 +196,23 @@ def test_another_wheel_of_the_same_version_is_refused_by_its_hash(world: World) 
     if world.installer == "uv":
         world.sync(code=5)
     assert not (world.project / ".venv").exists(), "a new environment is removed where its installation fails"
+
+
+@exhaustive
+def test_another_build_of_the_same_version_is_told_and_what_is_said_is_done(world: World) -> None:
+    world.capture(world.make("theirs", "thing==1.0"), hashes=True)
+    locked = next(world.index.glob("thing-1.0-*.whl"))
+    before = locked.read_bytes()
+    make_wheel(world.index, "thing", "1.0", files={"thing.py": b"VERSION = 'other'\n"})
+    again = ["--force-reinstall", "--no-cache-dir"] if world.installer == "pip" else ["--reinstall", "--no-cache"]
+    mine = world.make("mine", *again, "thing==1.0")
+    asked = ("verify", "--deep", "--format", "json", "--python", str(mine))
+    told = json.loads(world.envlock(*asked).stdout)["findings"]
+    (fix,) = {each["fix"] for each in told if each["rule"] == "file-not-locked"}
+    assert fix.startswith("Install the locked wheel (its sha256 is in the lockfile)")
+    locked.write_bytes(before)
+    world.install(mine, *again, "thing==1.0")
+    assert json.loads(world.envlock(*asked).stdout)["match"]
 
 
 @exhaustive
