@@ -126,9 +126,11 @@ def _plan_jobs(values: tuple[Value | None, ...]) -> list[Job]:
 def _compute_distances(
     request: Mapping[str, object], number: int, python: Path | None, advance: Callable[[int], None]
 ) -> list[Answer]:
-    with tempfile.TemporaryFile() as errors:
-        words = launch.bind_to_parent(launch.build_module_arguments(PROGRAM, request))
-        child = launch.start(words, python, output=subprocess.PIPE, errors=errors)
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as asked:
+        asked.write(json.dumps(request).encode())
+        asked.seek(0)
+        words = launch.bind_to_parent(launch.build_module_arguments(PROGRAM, {}))
+        child = launch.start(words, python, output=subprocess.PIPE, errors=errors, stdin=asked)
         try:
             answers = list(_iter_answers(child, advance))
             code = child.wait()

@@ -51,6 +51,7 @@ class Outcome:
         shown: every quantity of the steps that are shown: the first that differs and the last,
             unless others were requested.
         matrices: those of the quantities that differ.
+        further: those of other steps that were cheap to compute.
         environments: the versions of the software that computed, by the name of the set of runs.
         interrupted: Ctrl-C ended it before all runs were made.
         about: lines that say which sets of runs are compared.
@@ -70,6 +71,7 @@ class Outcome:
     cut: bool = False
     help: str = "`--output` shows what the script prints."
     circumstances: Mapping[str, str] = field(default_factory=dict)
+    further: Sequence[Matrix] = ()
 
     @property
     def finished(self) -> int:
@@ -122,6 +124,19 @@ class PlacedQuantity:
 
     step: int
     quantity: str
+
+
+@dataclass(frozen=True)
+class StepDistance:
+    """The largest `sum` of all pairs of runs in a quantity that differs at a step; None without one."""
+
+    step: int
+    quantity: str
+    largest: float | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as JSON values."""
+        return {**asdict(self), "largest": _render_cell(self.largest)}
 
 
 @dataclass(frozen=True)
@@ -195,6 +210,7 @@ class RepeatEvidence(Evidence):
         differing: every quantity that differs, at every step.
         equal: quantities that do not differ at the steps that are shown.
         matrices: of the quantities that differ there.
+        distances: of every quantity at every step at which it differs, where that was cheap to compute.
         circumstances: what was run, and how, by the name of each.
         recorded: every quantity that the first of them recorded.
     """
@@ -214,6 +230,7 @@ class RepeatEvidence(Evidence):
     matrices: tuple[DistanceMatrix, ...]
     circumstances: Mapping[str, str] = field(default_factory=dict)
     recorded: tuple[RecordedQuantity, ...] = ()
+    distances: tuple[StepDistance, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -242,6 +259,7 @@ class RepeatEvidence(Evidence):
             "matrices": list(map(DistanceMatrix.to_json, self.matrices)),
             "circumstances": dict(self.circumstances),
             "recorded": list(map(asdict, self.recorded)),
+            "distances": list(map(StepDistance.to_json, self.distances)),
         }
 
 
@@ -413,7 +431,18 @@ def _collect_evidence(outcome: Outcome) -> RepeatEvidence:
         matrices=tuple(_make_matrix(matrix, labels) for matrix in outcome.matrices),
         circumstances=outcome.circumstances,
         recorded=tuple(_describe_recorded(outcome.runs[0])) if outcome.runs else (),
+        distances=tuple(_measure_steps([*outcome.matrices, *outcome.further])),
     )
+
+
+def _measure_steps(matrices: Sequence[Matrix]) -> list[StepDistance]:
+    """Return the largest distance of each matrix, by step."""
+    found = []
+    for matrix in matrices:
+        pairs = [row[b] for a, row in enumerate(matrix.cells["sum"]) for b in range(a)]
+        largest = max((cell for cell in pairs if cell is not None), default=None)
+        found.append(StepDistance(matrix.quantity.step, matrix.quantity.name, largest))
+    return sorted(found, key=lambda each: each.step)
 
 
 def _describe_recorded(run: Run) -> Iterator[RecordedQuantity]:

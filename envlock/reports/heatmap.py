@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
-from envlock.reports.repeat_text import UNITS
+from envlock.reports.repeat_text import describe_equal, list_representatives
 from envlock.runtime.report import Report
 
 TYPE_CHECKING = False
@@ -27,13 +26,14 @@ Cells = Sequence[Sequence[float | None]]
 
 @dataclass(frozen=True)
 class Heatmap:
-    """One matrix: the distances between the things with these names; None if there is no distance."""
+    """One matrix: the distances between runs with these names, of which no two have the same bits; None
+    if there is no distance.
+    """
 
-    title: str
+    step: int
+    quantity: str
     labels: Sequence[str]
     cells: Cells
-    results: Sequence[int]
-    """The number of each thing's result: the same number means the same bits."""
     others: Mapping[str, Cells]
     """The distances by other measures."""
     notes: Sequence[str] = ()
@@ -67,30 +67,26 @@ class Scale:
 
 
 def make_heatmaps(report: Report[RepeatEvidence]) -> list[Heatmap]:
-    """Return the matrices of a report of `repeat`, with those that are zero, by step."""
-    evidence = report.evidence
-    placed = [
-        (equal.step, _make_zero(equal.step, equal.quantity, evidence.labels))
-        for equal in evidence.equal
-    ]
-    for matrix in evidence.matrices:
-        others = dict(matrix.cells)
-        cells = others.pop("sum")
-        title = _make_title(matrix.step, matrix.quantity)
-        heatmap = Heatmap(title, matrix.runs, cells, matrix.results, others, matrix.notes)
-        placed.append((matrix.step, heatmap))
-    placed.sort(key=itemgetter(0))
-    return [heatmap for _, heatmap in placed]
-
-
-def _make_title(step: int, quantity: str) -> str:
-    return f"step {step}, {quantity}: {UNITS['sum']}"
-
-
-def _make_zero(step: int, quantity: str, labels: Sequence[str]) -> Heatmap:
-    """Return the matrix of a quantity that has the same bits in all runs."""
-    zeros = [[0.0] * len(labels) for _ in labels]
-    return Heatmap(_make_title(step, quantity), labels, zeros, [0] * len(labels), {})
+    """Return the matrices of a report of `repeat`, by step, with a row for each different result."""
+    heatmaps = []
+    for matrix in report.evidence.matrices:
+        shown = list_representatives(matrix.results)
+        picked = {
+            measure: [[cells[a][b] for b in shown] for a in shown]
+            for measure, cells in matrix.cells.items()
+        }
+        equal = describe_equal(matrix.runs, matrix.results)
+        heatmaps.append(
+            Heatmap(
+                matrix.step,
+                matrix.quantity,
+                [matrix.runs[a] for a in shown],
+                picked.pop("sum"),
+                picked,
+                (*([equal.capitalize() + "."] if equal else []), *matrix.notes),
+            )
+        )
+    return sorted(heatmaps, key=lambda each: each.step)
 
 
 def find_scale(heatmaps: Sequence[Heatmap]) -> Scale:

@@ -9,6 +9,7 @@ from envlock.runtime.report import Report, clean
 
 STYLE = """
 :root { color-scheme: light dark; --bad: #c62828; --warn: #b26a00; --ok: #2e7d32; --dim: #777; --line: #8884; }
+@media (prefers-color-scheme: dark) { :root { --bad: #ef5350; --warn: #ffb74d; --ok: #81c784; --dim: #aaa; } }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
 pre { border: 1px solid var(--line); border-radius: 6px; padding: .6rem; overflow-x: auto; font-size: 13px; }

@@ -9,7 +9,7 @@ from html import escape
 from envlock.reports.heatmap import COLORS, Heatmap, Scale, find_scale, make_heatmaps
 from envlock.reports.page import escape_text, render_whole_page
 from envlock.reports.repeat_summary import summarize_quantities
-from envlock.reports.repeat_text import UNITS, find_largest, list_compared_steps
+from envlock.reports.repeat_text import UNITS, list_compared_steps, render_next
 from envlock.runtime.report import Finding, Report, count
 
 TYPE_CHECKING = False
@@ -25,6 +25,9 @@ DECADES = 5
 FIRST_DARK = 5
 """The number of the first color of a cell on which white text is easier to read than black."""
 
+DOTS = 100
+"""The most points of a line that are drawn, each with its number under the pointer."""
+
 HUES = 12
 """The hues of lines; more lines repeat a color, and show their names under the pointer."""
 
@@ -32,11 +35,14 @@ _STYLE = """
 table { font-size: 12px; }
 th, td { padding: 2px 6px; text-align: right; min-width: 3.5em; border: 1px solid var(--line); white-space: nowrap; }
 .facts th, .facts td { text-align: left; } .facts td { white-space: normal; overflow-wrap: break-word; max-width: 50rem; }
-th { font-weight: normal; } th, td.z { color: var(--dim); }
+.short td { white-space: nowrap; } th { font-weight: normal; } th, td.z { color: var(--dim); }
 .key { display: inline-block; padding: 0 .6em; margin-right: .3em; border-radius: 3px; font-size: 12px; }
 i.key { width: .9em; height: .9em; padding: 0; vertical-align: -.1em; }
 .maps { display: flex; flex-wrap: wrap; gap: 0 2rem; } section { max-width: 100%; }
-svg { width: 100%; max-width: 60rem; font-size: 11px; } svg text { fill: currentColor; }
+svg { width: 100%; min-width: 34rem; max-width: 60rem; font-size: 11px; } svg text { fill: currentColor; }
+polyline { fill: none; stroke-width: 1.5; } h4 { font-size: .9rem; margin: .6rem 0 .3rem; }
+@media print { body { font-size: 10pt; margin: 0; } pre { white-space: pre-wrap; } h2, h3, h4 { break-after: avoid; }
+  section, svg, tr { break-inside: avoid; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 .grid { stroke: var(--line); } .rug { fill: var(--bad); } .even { fill: var(--ok); fill-opacity: .35; }
 """
 
@@ -51,14 +57,19 @@ def render_page(report: Report[RepeatEvidence], text: str) -> str:
         title += f": {program}"
     heatmaps = make_heatmaps(report)
     scale = find_scale(heatmaps)
-    parts = list(map(_render_finding, report.findings))
-    parts.append(_render_circumstances(report.evidence))
+    following = render_next(report.evidence)
+    parts = [_render_finding(each, following) for each in report.findings]
+    if following is not None:
+        parts.append(f"<p>{_render_code(following.capitalize())}.</p>\n")
     parts.append(_render_quantities(report.evidence))
     parts.append(_render_chart(report.evidence))
     if heatmaps:
         parts.append(f"<h2>Distances between runs</h2>\n{_render_legend(scale)}")
-    tables = "".join(_render_table(heatmap, scale) for heatmap in heatmaps)
-    parts.append(f'<div class="maps">\n{tables}</div>\n')
+    parts += [
+        _render_step(step, report.evidence, heatmaps, scale)
+        for step in list_compared_steps(report.evidence)
+    ]
+    parts.append(_render_circumstances(report.evidence))
     parts.append(f"<h2>As on the terminal</h2>\n<pre>{escape(text)}</pre>\n")
     return render_whole_page(report, title, report.headline, _STYLE + _list_colors(), parts)
 
@@ -101,13 +112,35 @@ def _render_quantities(evidence: RepeatEvidence) -> str:
         )
     )
     return (
-        f'<h2>Quantities</h2>\n<div class="wide"><table class="facts">\n<tr>{head}</tr>\n{body}'
+        f'<h2>Quantities</h2>\n<div class="wide"><table class="facts short">\n<tr>{head}</tr>\n{body}'
         "</table></div>\n"
     )
 
 
-def _render_finding(finding: Finding) -> str:
-    return f'<p>{escape_text(finding.message)}. <span class="dim">{escape_text(finding.fix)}</span></p>\n'
+def _render_finding(finding: Finding, following: str | None) -> str:
+    lines = finding.fix.split("\n")
+    # What `envlock diverge` does is in the next step.
+    if finding.rule == "runs-differ" and following is not None:
+        lines = lines[:-1]
+    fix = _render_code(" ".join(lines))
+    return f'<p>{escape_text(finding.message)}. <span class="dim">{fix}</span></p>\n'
+
+
+def _render_code(text: str) -> str:
+    """Return a text of which the parts in backquotes are code."""
+    parts = escape_text(text).split("`")
+    return "".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts))
+
+
+def _render_step(
+    step: int, evidence: RepeatEvidence, heatmaps: Sequence[Heatmap], scale: Scale
+) -> str:
+    """Return a step: one line for all that is equal there, a matrix for each quantity that is not."""
+    equal = [escape_text(each.quantity) for each in evidence.equal if each.step == step]
+    line = f'<p class="dim">The same bits in all runs: {", ".join(equal)}.</p>\n' if equal else ""
+    own = [_render_table(heatmap, scale) for heatmap in heatmaps if heatmap.step == step]
+    tables = f'<div class="maps">\n{"".join(own)}</div>\n' if own else ""
+    return f"<h3>Step {step}</h3>\n{line}{tables}"
 
 
 def _list_colors() -> str:
@@ -121,7 +154,9 @@ def _list_colors() -> str:
     for n in range(HUES):
         # Neighbors are 150 degrees apart, so that consecutive lines are easy to distinguish.
         hue = f"hsl({(210 + n * 150) % 360} 65% 48%)"
-        rules.append(f".s{n} circle {{ fill: {hue}; }} i.s{n} {{ background: {hue}; }}")
+        rules.append(
+            f".s{n} circle {{ fill: {hue}; }} .s{n} polyline {{ stroke: {hue}; }} i.s{n} {{ background: {hue}; }}"
+        )
     return "\n".join([*rules, ""])
 
 
@@ -148,7 +183,7 @@ def _render_table(heatmap: Heatmap, scale: Scale) -> str:
     for note in heatmap.notes:
         notes += f"<p>{escape_text(note)}</p>\n"
     table = f'<div class="wide"><table>\n<tr><th></th>{head}</tr>\n{rows}</table></div>\n'
-    return f"<section><h3>{escape_text(heatmap.title)}</h3>\n{table}{notes}</section>\n"
+    return f"<section><h4>{escape_text(heatmap.quantity)}</h4>\n{table}{notes}</section>\n"
 
 
 def _render_cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
@@ -156,7 +191,7 @@ def _render_cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
     runs = f"runs {heatmap.labels[a]} and {heatmap.labels[b]}"
     if cell is None:
         return f'<td class="z" title="{escape_text(runs)}: no distance">-</td>'
-    if cell == 0 and heatmap.results[a] == heatmap.results[b]:
+    if a == b and cell == 0:
         return f'<td class="z" title="{escape_text(runs)}: the same bits">0</td>'
     if cell == 0:
         return f'<td class="z" title="{escape_text(runs)}: the same values in other bits">0*</td>'
@@ -180,26 +215,32 @@ def _render_chart(evidence: RepeatEvidence) -> str:
     for n, (name, row) in enumerate(points.items()):
         lines += _render_points(n % HUES, name, row, steps, (low, high))
         names += f'<i class="key s{n % HUES}"></i>{escape_text(name)} '
-    compared = list_compared_steps(evidence)
+    measured = len({(each.step, each.quantity) for each in evidence.distances})
+    left_out = len(evidence.differing) - measured
+    gaps = f" {left_out:,} of them {'is' if left_out == 1 else 'are'} not measured: the arrays are large."
     note = (
-        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, measured at the {count(len(compared), 'compared step')}; "
-        f"`--step` compares others. The bar has all {count(len(steps), 'step')}, red where runs differ."
+        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, at every step at which a quantity differs."
+        f"{gaps if left_out else ''} The bar has all {count(len(steps), 'step')}, red where runs differ."
     )
     content = f"{_render_axes(low, high)}{lines}{_render_bar(evidence)}"
     svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{content}</svg>'
     legend = f'<p>{names}<br><span class="dim">{note}</span></p>'
-    return f"<h2>Difference over the steps</h2>\n{svg}\n{legend}\n"
+    return f'<h2>Difference over the steps</h2>\n<div class="wide">{svg}</div>\n{legend}\n'
 
 
 def _collect_points(evidence: RepeatEvidence) -> dict[str, dict[int, float]]:
-    """Return the largest distance at each step, for every quantity that differs at some step."""
+    """Return the largest distance at each step where it is known, for every quantity that differs at
+    some step.
+    """
+    differing = {(each.step, each.quantity) for each in evidence.differing}
+    known = {(each.step, each.quantity): each.largest for each in evidence.distances}
     points: dict[str, dict[int, float]] = {}
-    for matrix in evidence.matrices:
-        row = points.setdefault(matrix.quantity, {})
-        row[matrix.step] = find_largest(matrix.cells["sum"])
-    for equal in evidence.equal:
-        if equal.quantity in points:
-            points[equal.quantity][equal.step] = 0.0
+    for name in dict.fromkeys(each.quantity for each in evidence.differing):
+        row = points[name] = {}
+        for step in evidence.steps:
+            value = known.get((step, name)) if (step, name) in differing else 0.0
+            if value is not None:
+                row[step] = value
     return points
 
 
@@ -242,13 +283,29 @@ def _render_axes(low: int, high: int) -> str:
 def _render_points(
     number: int, name: str, row: Mapping[int, float], steps: Sequence[int], decades: tuple[int, int]
 ) -> str:
-    dots = ""
-    for step, value in sorted(row.items()):
-        x, y = _find_x(step, steps), _find_y(value, decades)
-        title = f"{escape_text(name)}, step {step}: {value:.6g}"
-        dots += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{title}</title></circle>'
-    # No line: what is between two steps was not measured.
-    return f'<g class="s{number}">{dots}</g>'
+    places = {step: (_find_x(step, steps), _find_y(value, decades)) for step, value in row.items()}
+    content = ""
+    for run in _split_known(steps, row):
+        path = " ".join(f"{places[step][0]:.1f},{places[step][1]:.1f}" for step in run)
+        content += f'<polyline points="{path}"/>'
+    if len(row) <= DOTS:
+        for step, (x, y) in places.items():
+            title = f"{escape_text(name)}, step {step}: {row[step]:.6g}"
+            content += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{title}</title></circle>'
+    return f'<g class="s{number}">{content}</g>'
+
+
+def _split_known(steps: Sequence[int], row: Mapping[int, float]) -> Iterator[list[int]]:
+    """Yield the steps between which a line is drawn: where one was not measured, there is a gap."""
+    run: list[int] = []
+    for step in steps:
+        if step in row:
+            run.append(step)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
 
 
 def _render_bar(evidence: RepeatEvidence) -> str:

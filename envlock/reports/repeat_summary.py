@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from envlock.reports.repeat_text import find_largest
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.numerics.outcome import RepeatEvidence
@@ -18,7 +16,7 @@ class Summary:
     Attributes:
         first: the first step at which it differs; None where it never does.
         often: at how many steps it differs.
-        largest: the largest distance at the steps whose distances were computed, and at which of them.
+        largest: the largest distance, and at which step; at how many steps it is known, unless at all.
     """
 
     name: str
@@ -44,14 +42,18 @@ def summarize_quantities(evidence: RepeatEvidence) -> list[Summary]:
 
 
 def _find_largest(evidence: RepeatEvidence, name: str) -> str:
-    largest, step = -1.0, 0
-    for matrix in evidence.matrices:
-        distance = find_largest(matrix.cells["sum"])
-        if matrix.quantity == name and distance > largest:
-            largest, step = distance, matrix.step
-    if largest >= 0:
-        return f"{largest:.2e} at step {step}"
-    # What is equal where it was compared, and differs elsewhere, has no distance that is known.
-    if all(each.quantity != name for each in evidence.differing):
+    differing = sum(each.quantity == name for each in evidence.differing)
+    if not differing:
         return "0"
-    return "not computed"
+    known = [
+        (each.largest, -each.step)
+        for each in evidence.distances
+        if each.quantity == name and each.largest is not None
+    ]
+    if not known:
+        return "not computed"
+    largest, step = max(known)
+    text = f"{largest:.2e} at step {-step}" if largest else "0*"
+    if len(known) < differing:
+        text += f", known at {len(known)} of {differing} steps"
+    return text

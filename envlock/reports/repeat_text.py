@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from envlock.runtime.report import MARKS, Finding, Report, clean
+from envlock.reports.repeat_summary import summarize_quantities
+from envlock.runtime.report import MARKS, Finding, Report, clean, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def render_lines(report: Report[RepeatEvidence]) -> Iterator[Line]:
         yield from render_traceback(failure, evidence.failures)
     if evidence.first is None and len(evidence.labels) > 1:
         yield from _render_recorded(evidence)
+    elif len(evidence.steps) > 1:
+        yield from _render_summary(evidence)
     yield from _render_steps(evidence)
     following = render_next(evidence)
     if following is not None:
@@ -58,10 +61,27 @@ def _render_steps(evidence: RepeatEvidence) -> Iterator[Line]:
 def _render_recorded(evidence: RepeatEvidence) -> Iterator[Line]:
     """Yield what is the same in all runs: a verdict on nothing would look alike."""
     head = ("quantity", "shape", "type", "steps", "digest")
+    yield from _render_table(
+        head,
+        [
+            (clean(each.quantity), each.shape, each.kind, f"{each.steps:,}", each.digest)
+            for each in evidence.recorded
+        ],
+    )
+
+
+def _render_summary(evidence: RepeatEvidence) -> Iterator[Line]:
+    """Yield how far each quantity that differs goes over the steps."""
+    steps = count(len(evidence.steps), "step")
     rows = [
-        (clean(each.quantity), each.shape, each.kind, f"{each.steps:,}", each.digest)
-        for each in evidence.recorded
+        (clean(each.name), f"step {each.first}", f"{each.often:,} of {steps}", each.largest)
+        for each in summarize_quantities(evidence)
+        if each.first is not None
     ]
+    yield from _render_table(("quantity", "first", "differs at", "largest distance"), rows)
+
+
+def _render_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[Line]:
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows[:SHOWN]) if rows else ():
         cells = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
@@ -108,22 +128,39 @@ def _render_difference(finding: Finding, evidence: RepeatEvidence) -> Iterator[L
     yield from _render_groups(evidence.groups)
 
 
-def _render_groups(groups: Sequence[Sequence[str]]) -> Iterator[Line]:
-    several = []
+def _name_groups(groups: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the labels of each group of several runs."""
     for group in groups:
-        labels = " ".join(group[:COLUMNS])
-        if len(group) > COLUMNS:
-            labels += f" ... ({len(group)})"
         if len(group) > 1:
-            several.append(labels)
+            more = f" ... ({len(group)})" if len(group) > COLUMNS else ""
+            yield " ".join(group[:COLUMNS]) + more
+
+
+def _render_groups(groups: Sequence[Sequence[str]]) -> Iterator[Line]:
+    several = list(_name_groups(groups))
     if several:
         yield "note", f"      alike: {'; '.join(several)}"
 
 
+def list_representatives(results: Sequence[int]) -> list[int]:
+    """Return the place of the first run of each result: runs of one result have the same distances."""
+    return [results.index(number) for number in dict.fromkeys(results)]
+
+
+def describe_equal(labels: Sequence[str], results: Sequence[int]) -> str | None:
+    """Return which runs share a row of a matrix; None where each has its own."""
+    groups: dict[int, list[str]] = {}
+    for label, number in zip(labels, results, strict=True):
+        groups.setdefault(number, []).append(label)
+    several = list(_name_groups(list(groups.values())))
+    return f"the same bits: {'; '.join(several)}" if several else None
+
+
 def _render_matrix(matrix: DistanceMatrix) -> Iterator[Line]:
-    """Yield one matrix, and a line with its other measures."""
+    """Yield one matrix with a row for each result, and a line with its other measures."""
     labels, results = matrix.runs, matrix.results
-    shown = labels[:COLUMNS]
+    shown = list_representatives(results)[:COLUMNS]
+    names = [labels[a] for a in shown]
     title = (
         f"{clean(matrix.quantity)}: {UNITS['sum']} ({len(set(results))} different of {len(labels)}"
     )
@@ -131,16 +168,20 @@ def _render_matrix(matrix: DistanceMatrix) -> Iterator[Line]:
     if arrays > 1:
         title += f", {len(matrix.differing)} of {arrays} arrays"
     yield "plain", f"  {title})"
-    width = max(8, 1 + max(map(len, shown)))
-    yield "note", " " * (4 + width) + "".join(f"{label:>{width}}" for label in shown)
-    for a, label in enumerate(shown):
-        row = f"    {label:>{width}}"
-        for b in range(len(shown)):
+    width = max(8, 1 + max(map(len, names)))
+    yield "note", " " * (4 + width) + "".join(f"{name:>{width}}" for name in names)
+    for a, name in zip(shown, names, strict=True):
+        row = f"    {name:>{width}}"
+        for b in shown:
             cell = _render_cell(matrix.cells["sum"][a][b], same=results[a] == results[b])
             row += f"{cell:>{width}}"
         yield "plain", row
-    if len(labels) > len(shown):
-        yield "note", f"    {len(labels) - len(shown)} more runs: see `--format json` or `--html`"
+    hidden = len(set(results)) - len(shown)
+    if hidden:
+        yield "note", f"    {count(hidden, 'more result')}: see `--format json` or `--html`"
+    equal = describe_equal(labels, results)
+    if equal is not None:
+        yield "note", f"    {equal}"
     most, norm = find_largest(matrix.cells["max"]), find_largest(matrix.cells["norm"])
     if most > 0:
         measures = f"{UNITS['max']} {most:.1e}"

@@ -31,6 +31,10 @@ from envlock.workflows.progress import SILENT, Progress
 
 NAMED = ("python", *PACKAGES)
 """What the line on a set of runs tells of its environment."""
+CHEAP = 256_000_000
+"""Bytes of arrays that are read for the distances at the steps that are not shown."""
+CELL = 100
+"""As many bytes as the distance of two runs costs, besides the reading."""
 KEPT = 8_000_000_000
 """Bytes of arrays that are stored; for what exceeds it, only hashes are stored."""
 
@@ -287,19 +291,45 @@ def _compare_runs(
     for step in _choose_steps(runs, steps, first):
         shown += results.collect_quantities(runs, step)
     differing = [quantity for quantity in shown if quantity.distinct > 1]
-    with progress.bar("comparing", count_bytes(differing), in_bytes=True) as advance:
+    places = {(quantity.step, quantity.name) for quantity in differing}
+    further = [
+        quantity
+        for quantity in results.iter_differing(runs)
+        if (quantity.step, quantity.name) not in places
+    ]
+    wanted_matrices = [*differing, *_choose_cheap(further)]
+    with progress.bar("comparing", count_bytes(wanted_matrices), in_bytes=True) as advance:
         arrays = [found.arrays for found in sets.values()]
-        compared = compute_matrices(differing, arrays, python, advance)
+        compared = compute_matrices(wanted_matrices, arrays, python, advance)
     return Outcome(
         runs=runs,
         failed=failed,
         wanted=wanted,
         first=first,
         shown=shown,
-        matrices=compared,
+        matrices=compared[: len(differing)],
+        further=compared[len(differing) :],
         environments={name or "runs": found.environment for name, found in sets.items()},
         cut=cut,
     )
+
+
+def _choose_cheap(quantities: Sequence[Quantity]) -> list[Quantity]:
+    """Return what is cheap to compare, the smallest first: losses, then the weights of a small model."""
+
+    def measure(quantity: Quantity) -> int:
+        cells = len(quantity.values) ** 2 * len(quantity.members)
+        return count_bytes([quantity]) + CELL * cells
+
+    costs = sorted(((measure(each), number) for number, each in enumerate(quantities)))
+    chosen = []
+    left = CHEAP
+    for cost, number in costs:
+        left -= cost
+        if left < 0:
+            break
+        chosen.append(quantities[number])
+    return chosen
 
 
 def _choose_steps(runs: Sequence[Run], asked: Sequence[int], first: Quantity | None) -> list[int]:

@@ -104,7 +104,8 @@ def test_the_program_answers_a_line_a_job(tmp_path: Path) -> None:
     jobs = [{"kind": "float32", "digests": ["0", "1"]}, {"kind": "float32", "digests": ["0", "gone"]}]
     asked = json.dumps({"folders": ["/none", str(tmp_path)], "parts": 1000, "jobs": jobs})
     code = "from envlock.guest.training.distances_program import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, asked], capture_output=True, text=True, timeout=60, check=True)
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, input=asked, capture_output=True, text=True, timeout=60, check=True)
     read, first, second = map(json.loads, done.stdout.splitlines())
     assert read == {"read": 32}
     assert (first["kept"], first["distances"]["sum"]) == (True, [[0, 4], [4, 0]])

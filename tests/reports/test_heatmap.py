@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -10,7 +11,7 @@ from envlock.numerics import outcome, results
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome, PlacedQuantity, RepeatEvidence
 from envlock.reports import render
-from envlock.reports.repeat_page import render_page
+from envlock.reports.repeat_page import DOTS, render_page
 from envlock.reports.repeat_summary import Summary, summarize_quantities
 from envlock.runtime.report import Report
 from tests.numerics.test_comparison import run
@@ -76,7 +77,8 @@ def test_the_page_holds_every_number_and_nothing_that_runs_or_loads() -> None:
     found = report(CELLS)
     text = render_page(found, render(found))
     read = Reader(text)
-    assert "<h3>step 0, weights: sum of the absolute differences</h3>" in text
+    assert "<h3>Step 0</h3>" in text
+    assert "<h4>weights</h4>" in text
     assert "<p>A note.</p>" in text
     assert '<h1 class="bad">not the same: 3 runs gave 3 different results</h1>' in text
     assert "default-src 'none'" in text
@@ -115,30 +117,39 @@ def test_all_matrices_have_one_scale_and_its_legend() -> None:
     assert [part[:23] for part in one.split('<span class="key ')[1:]] == ['l7">from 1.0e-06</span>']
 
 
-def test_the_chart_has_the_compared_steps_and_its_bar_all_steps() -> None:
-    found = report(CELLS, steps=4)
+def test_the_chart_has_every_step_whose_distance_is_known_and_its_bar_all_steps() -> None:
+    found = report(CELLS, steps=5)
     found.evidence = replace(
         found.evidence,
-        matrices=tuple(each for each in found.evidence.matrices if each.step in (1, 3)),
+        distances=tuple(each for each in found.evidence.distances if each.step in (1, 2, 4)),
         differing=tuple(each for each in found.evidence.differing if each.step != 0),
     )
     text = render_page(found, "")
-    assert text.count("<circle") == 2
-    assert "<title>weights, step 1: inf</title>" in text
+    assert text.count("<circle") == 4
+    assert "<title>weights, step 0: 0</title>" in text
+    assert "<title>weights, step 1: 0.001</title>" in text
+    # No line goes over a step that was not measured.
+    assert [line.count(",") for line in re.findall('<polyline points="([^"]+)"', text)] == [3, 1]
+    assert "1 of them is not measured: the arrays are large." in text
     assert Reader(text).bar == ["even", "rug"]
     assert "<title>step 0: the same bits</title>" in text
-    assert "<title>steps 1 to 3: weights differ</title>" in text
-    assert "at the 2 compared steps" in text
+    assert "<title>steps 1 to 4: weights differ</title>" in text
     assert "<svg" not in render_page(report(CELLS), "")  # one step is no line
+    assert "<circle" not in render_page(report(CELLS, steps=DOTS + 1), "")
 
 
-def test_no_line_is_drawn_between_what_was_measured() -> None:
-    text = render_page(report(CELLS, more=CELLS), "")
-    assert text.count("<circle") == 2
-    assert "<path" not in text
+def test_runs_of_one_result_share_a_row() -> None:
+    cells: list[list[float | None]] = [[0.0, 0.0, 1e-6], [0.0, 0.0, 1e-6], [1e-6, 1e-6, 0.0]]
+    found = report(cells)
+    matrix = replace(found.evidence.matrices[0], results=(0, 0, 1))
+    found.evidence = replace(found.evidence, matrices=(matrix,))
+    text = render_page(found, render(found))
+    assert [value for _, value in Reader(text).cells] == ["0", "1.0e-06", "1.0e-06", "0"]
+    assert "<p>The same bits: 0 1.</p>" in text
+    assert "the same bits: 0 1\n" in render(found)
 
 
-def test_matrices_of_zeros_stand_beside_the_others() -> None:
+def test_what_is_zero_is_a_line() -> None:
     found = report(CELLS, more=CELLS)
     evidence = found.evidence
     found.evidence = replace(
@@ -146,19 +157,25 @@ def test_matrices_of_zeros_stand_beside_the_others() -> None:
         matrices=evidence.matrices[1:],
         equal=(PlacedQuantity(0, "weights"),),
         differing=evidence.differing[1:],
+        distances=evidence.distances[1:],
     )
     text = render_page(found, "")
-    assert Reader(text).cells[:9] == [("z", "0")] * 9
+    assert '<h3>Step 0</h3>\n<p class="dim">The same bits in all runs: weights.</p>\n<h3>Step 1</h3>' in text
     assert (
         "<td>weights</td><td>scalar</td><td>float32</td><td>45725791c47b</td>"
-        "<td>step 1</td><td>1 of 2 steps</td><td>inf at step 1</td>" in text
+        "<td>step 1</td><td>1 of 2 steps</td><td>1.00e-03 at step 1</td>" in text
     )
 
 
 def test_a_quantity_is_told_by_its_first_step_how_often_and_how_far() -> None:
     evidence = report(CELLS, more=[[0.0, 2.0], [2.0, 0.0]]).evidence
-    assert summarize_quantities(evidence) == [Summary("weights", 0, 2, "inf at step 0")]
-    rest = replace(evidence, matrices=(), equal=(PlacedQuantity(1, "loss"),))
+    assert summarize_quantities(evidence) == [Summary("weights", 0, 2, "2.00e+00 at step 1")]
+    some = replace(evidence, distances=evidence.distances[:1])
+    assert summarize_quantities(some)[0].largest == "1.00e-03 at step 0, known at 1 of 2 steps"
+    # Never 0, where bits differ.
+    zeros = replace(evidence, distances=tuple(replace(each, largest=0.0) for each in evidence.distances))
+    assert summarize_quantities(zeros)[0].largest == "0*"
+    rest = replace(evidence, distances=(), equal=(PlacedQuantity(1, "loss"),))
     assert summarize_quantities(rest) == [
         Summary("weights", 0, 2, "not computed"),
         Summary("loss", None, 0, "0"),

@@ -1,6 +1,6 @@
 """The distances of arrays, pair by pair, read in parts: memory does not grow with their size.
 
-    main() reads {"folders": [...], "parts": BYTES, "jobs": [{"kind": "float32", "digests": [...]}]}
+    main() reads from stdin {"folders": [...], "parts": BYTES, "jobs": [{"kind": "float32", "digests": [...]}]}
     and prints a line of JSON for each job, {"read": BYTES} now and then, {"failed": "numpy"} without
     NumPy, and {"failed": "damaged"} for arrays of different sizes
 
@@ -65,8 +65,8 @@ class Reader:
 
 
 def main() -> None:
-    """Do what `sys.argv[1]` requests."""
-    asked: Asked = json.loads(sys.argv.pop(1))
+    """Do what stdin requests: the digests of many steps are too long for an argument."""
+    asked: Asked = json.load(sys.stdin)
     if np is None:
         print(json.dumps({"failed": "numpy"}))
         return
