@@ -47,6 +47,12 @@ def test_the_versions(versions: dict[str, str], expected: tuple[Any, Any], tmp_p
     assert (found["version"], found["legacy_version"], found["config"]) == (*expected, DEFAULTS)
 
 
+def test_an_empty_keras_home_is_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "here", {"keras.json": '{"floatx": "float64"}'})
+    monkeypatch.chdir(tmp_path / "here")
+    assert config(with_keras(tmp_path, None, KERAS_HOME=""))["floatx"] == "float64"
+
+
 def test_without_keras_there_is_none(tmp_path: Path) -> None:
     distribution(tmp_path / "site", "keras_tuner", "1.4.0")
     assert collect(machine(tmp_path / "root", site=tmp_path / "site")) is None

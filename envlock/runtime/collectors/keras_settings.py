@@ -109,7 +109,7 @@ def _read_keras_json(host: Host) -> Union[Tree, Unavailable]:
 def _locate_keras_home(host: Host) -> str:
     """Return the folder of keras.json as Keras finds it."""
     folder = host.environ.get("KERAS_HOME")
-    if not folder:
+    if folder is None:  # an empty one is the current folder
         home = host.environ.get("HOME") or os.path.expanduser("~")
         if not os.access(home, os.W_OK):
             home = "/tmp"  # noqa: S108 (so does Keras)
