@@ -93,7 +93,7 @@ def assert_locked(
     looked at again. A spawned child verifies again: it is a new process, and may differ.
 
     If the lockfile has a section `loaded`, the process also compares what it has loaded, at the end of
-    `import tensorflow` (or of JAX or PyTorch), which then raises; at once if that is imported already.
+    `import tensorflow` (or of NumPy, Keras, JAX or PyTorch), which then raises; at once if that is imported already.
 
     Args:
         path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the script's
@@ -220,12 +220,11 @@ class SecondLook:
         self, lockfile: str, document: Document, live: Snapshot, policy: Optional[str]
     ) -> None:
         # Not at the top: not every lockfile has what a process loads.
-        from envlock.runtime.loaded.import_hook import COMPUTING, ImportHook
+        from envlock.runtime.loaded.import_hook import ImportHook
 
         self.document = document
         self.refusal: Optional[EnvlockError] = None
-        imports = document["facts"]["loaded"].get("imports", ())
-        self._names = [name for name in COMPUTING if name in imports]
+        self._names = document["facts"]["loaded"].get("imports", ())
         self.hook: ImportHook = ImportHook(self._names, self.repeat, self.look)
         self._lockfile = lockfile
         self._live = live

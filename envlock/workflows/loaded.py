@@ -17,13 +17,13 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import LOADED
 from envlock.runtime.loaded.agreement import align
 from envlock.runtime.loaded.identities import get_mark, read_note, write_note
-from envlock.runtime.loaded.import_hook import COMPUTING
 from envlock.runtime.version import __version__
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import Progress
 
 TIMEOUT = 300.0
 """Seconds: the first import of TensorFlow from a network disk takes minutes."""
+COMPUTING = ("tensorflow", "jax", "torch")
 IMPORTS = (*COMPUTING, "numpy", "keras")
 """In this order, where they are facts: the first that computes brings most of the others."""
 PASSING = ("_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "WINDOWID")

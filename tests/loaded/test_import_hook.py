@@ -107,6 +107,13 @@ def test_a_module_that_fails_by_itself_is_waited_for_still(told: Told, tmp_path:
     assert (told.calls, told.hook in sys.meta_path) == (["before"], True)
 
 
+def test_what_another_one_imports_is_looked_at_together_with_it(told: Told, tmp_path: Path) -> None:
+    (tmp_path / "computes_a.py").write_text("import computes_b\n", encoding="utf-8")
+    told.hook.start()
+    importlib.import_module("computes_a")
+    assert (told.calls, told.hook in sys.meta_path) == (["before", "before", "computes_a"], False)
+
+
 def test_several_wait_for_the_same_module(told: Told) -> None:
     others: list[str] = []
     other = ImportHook(NAMES, lambda: None, others.append)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.loaded.environment import Environment, add_module, change, find_library, grow, plug_in
+from tests.machines import write
 
 HOOK = "any(type(each).__name__ == 'ImportHook' for each in sys.meta_path)"
 LINE_1 = "import sys, envlock\nenvlock.assert_locked()\n"
@@ -59,6 +60,16 @@ def test_a_file_that_nothing_explains_is_refused_at_the_end_of_the_import(name: 
     act, words = HARMFUL[name]
     act(environment)
     assert words in refusal(environment, IMPORT)
+
+
+def test_a_program_of_numpy_alone_and_what_is_imported_after_tensorflow_are_looked_at(environment: Environment) -> None:
+    package = environment.folder / "site-packages/numpy/__init__.py"
+    write(environment.folder, {"site-packages/numpy/__init__.py": "try:\n    import extra\nexcept ImportError: pass\n"})
+    environment.run("capture")
+    assert environment.script(f"{LINE_1}import numpy\nprint('went on')").stdout == "went on\n", package
+    add_module(environment)
+    for code in ("", "import tensorflow\n"):
+        assert "extra.py: it lies among" in refusal(environment, f"{LINE_1}{code}import numpy")
 
 
 def test_a_library_that_computes_with_other_content_is_refused(environment: Environment) -> None:

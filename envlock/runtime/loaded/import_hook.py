@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable, Iterable, Optional, Sequence
 
-COMPUTING = ("tensorflow", "jax", "torch")
-"""The libraries that a program computes with, which bring most others."""
-
 
 class ImportHook:
     """A finder that finds what the others find, and removes itself after the last of the imports that it waits for."""
@@ -25,12 +22,13 @@ class ImportHook:
         Args:
             names: the modules at the top that are waited for.
             before: is called before one of them runs, and may raise.
-            after: is called with the name of one that has run, and may raise: then its import is tried again
-                when it is asked for again, as with every error.
+            after: is called with the name of one that has run, unless another one imports it, and may raise:
+                then its import is tried again when it is asked for again, as with every error.
         """
         self._names = set(names)
         self._before = before
         self._after = after
+        self._depth = 0
 
     def start(self) -> None:
         """Wait for the modules that are not imported."""
@@ -64,8 +62,13 @@ class ImportHook:
     def run(self, loader: Any, module: ModuleType) -> None:
         """Run a module that was waited for."""
         self._before()
-        loader.exec_module(module)
-        self._after(module.__name__)
+        self._depth += 1
+        try:
+            loader.exec_module(module)
+        finally:
+            self._depth -= 1
+        if self._depth == 0:
+            self._after(module.__name__)
         self._names.discard(module.__name__)
         if not self._names:
             self.stop()
