@@ -37,6 +37,12 @@ SITES = ("site-packages", "dist-packages")
 READ_LIMIT = 1 << 20  # bytes of a file
 NAME_LIMIT = 100  # characters of a fact's path; file names can have 255
 ENDINGS = (".py", ".pyc", ".abi3.so", ".so")
+COMPUTING = {
+    "builtins": ("abs", "divmod", "hash", "max", "min", "pow", "round", "sorted", "sum"),
+    "cmath": (),
+    "math": (),
+}
+"""Compiled modules of Python that compute, and which of their functions do; empty for all."""
 
 
 def collect_startup(host: Host) -> Tree:
@@ -68,6 +74,7 @@ def collect_startup(host: Host) -> Tree:
         from envlock.runtime.startup_imports import collect_modules
 
         modules = collect_modules(host, code, usual, read_module, _hash)
+    modules.update(find_replaced())
     return {
         "known": sorted(set(known)),
         "modules": modules,
@@ -75,6 +82,21 @@ def collect_startup(host: Host) -> Tree:
         "sitecustomize": site_module,
         "usercustomize": user_module,
     }
+
+
+def find_replaced() -> Tree:
+    """Return the functions of Python's own compiled modules that are not the original ones: what code that ran before
+    did, whatever it depended on.
+    """
+    original = type(len)
+    facts: Tree = {}
+    for name, chosen in COMPUTING.items():
+        functions = vars(sys.modules[name]) if name in sys.modules else {}
+        for each in chosen or functions:
+            found = functions.get(each)
+            if callable(found) and each[0] != "_" and type(found) is not original:
+                facts[f"{name}-{each}"] = hash_bytes(b"replaced")
+    return facts
 
 
 def _list_site_folders(host: Host) -> List[str]:

@@ -88,6 +88,19 @@ def test_bytecode_of_another_source_is_named(prefix: Prefix) -> None:
     assert told(prefix) == [("bytecode", "error", f"numpy/__pycache__/{pyc.name}", what)]
 
 
+def test_bytecode_that_python_keeps_elsewhere_is_compared(
+    prefix: Prefix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyc = next((prefix.site / "numpy/__pycache__").iterdir())
+    elsewhere = Path(f"{tmp_path}/cache{prefix.site.resolve()}/numpy/{pyc.name}")
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.write_bytes(pyc.read_bytes())
+    monkeypatch.setattr(sys, "pycache_prefix", f"{tmp_path}/cache")
+    assert told(prefix) == []
+    elsewhere.write_bytes(pyc.read_bytes().replace(b"VERSION", b"VESSION"))
+    assert told(prefix) == [("bytecode", "error", str(elsewhere), "differs from the source beside it")]
+
+
 def test_a_modified_file_as_a_whole_finding(prefix: Prefix) -> None:
     before = (prefix.site / INIT).read_bytes()
     (prefix.site / INIT).write_bytes(b"x")

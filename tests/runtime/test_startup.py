@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import json
+import math
 import os
 import site
 import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
@@ -105,6 +107,19 @@ def test_what_hides_the_module_of_a_known_hook_runs_in_its_place(
         host.path = [str(beside), str(path), *host.path]
         assert collect_startup(host) == {**expected, "modules": modules}
         write(path, {"_distutils_hack.py": "import math\n"})
+
+
+@pytest.mark.parametrize(("module", "function"), [(math, "sin"), (builtins, "sum")])
+def test_a_function_that_was_replaced_is_named(
+    module: ModuleType, function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever made the code at the start do so: a variable, another file."""
+    original = getattr(module, function)
+    monkeypatch.setattr(module, function, lambda *given: original(*given))
+    replaced = found(tmp_path, {})["modules"]
+    monkeypatch.undo()
+    assert replaced == {f"{module.__name__}-{function}": digest("replaced")}
+    assert found(tmp_path, {}) == NOTHING
 
 
 def test_an_empty_sitecustomize_is_not_a_known_one(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Container, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from envlock.runtime.files.compiled_file import CompiledFile, parse_compiled_name
+
 COUNT_LIMIT = 10_000
 """Files of a foreign folder that are counted."""
 SITES = ("site-packages", "dist-packages")
@@ -86,6 +88,17 @@ def look_around(owned: Ownership) -> Surroundings:
             elif not _is_owned(entry.path, owned, caches):
                 strangers.append(_describe_stranger(entry))
     return Surroundings(strangers, bytecode)
+
+
+def list_redirected(folders: Iterable[str], prefix: str | None) -> list[CompiledFile]:
+    """Return the bytecode of some folders that Python keeps below a prefix instead (PYTHONPYCACHEPREFIX)."""
+    found = []
+    for folder in sorted(folders) if prefix is not None else ():
+        for entry in _list_entries(f"{prefix}{folder}"):
+            file = parse_compiled_name(f"{folder}/__pycache__/{entry.name}")
+            if file is not None:
+                found.append(file._replace(path=entry.path))
+    return found
 
 
 def _list_entries(folder: str) -> list[os.DirEntry[str]]:

@@ -6,6 +6,7 @@ Files that no RECORD lists are reported as well.
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Protocol
@@ -17,7 +18,7 @@ from envlock.runtime.files.findings import Fault, is_below, make_findings
 from envlock.runtime.files.read_file import State, read_states
 from envlock.runtime.files.record_rows import get_common_content, hash_content
 from envlock.runtime.files.site_packages import find_customizations, judge_site
-from envlock.runtime.files.unowned import find_manager, look_around
+from envlock.runtime.files.unowned import find_manager, list_redirected, look_around
 from envlock.runtime.report import ERROR, INFO, WARNING, Finding
 from envlock.runtime.tables import table
 
@@ -91,6 +92,7 @@ def find_unowned(survey: Survey) -> tuple[list[Fault], list[CompiledFile]]:
             file = parse_compiled_name(path)
             if file is not None:
                 bytecode.append(file)
+        bytecode += list_redirected(owned.folders, sys.pycache_prefix)
     return faults, bytecode
 
 
