@@ -140,6 +140,13 @@ def list_pth_files(host: Host) -> Dict[str, List[str]]:
     return names
 
 
+def list_doubled(host: Host) -> Dict[str, List[str]]:
+    """Return, for each folder of the import path, the modules of one file that something there may go before."""
+    find_distributions(host)
+    names: Dict[str, List[str]] = host.cache["doubled"]
+    return names
+
+
 def get_import_path(host: Host) -> List[str]:
     """Return the import path without the script's own folder, the current one, and vendored ones.
 
@@ -217,6 +224,7 @@ def is_remnant(info: str) -> bool:
 def _scan(host: Host) -> Dict[str, Distribution]:
     distributions: Dict[str, Distribution] = {}
     pth: Dict[str, List[str]] = {}
+    doubled: Dict[str, List[str]] = {}
     seen = set()
     for entry in get_import_path(host):
         real = os.path.realpath(entry)
@@ -232,6 +240,7 @@ def _scan(host: Host) -> Dict[str, Distribution]:
         except OSError:  # removed
             continue
         pth[entry] = [file for file in files if file.endswith(".pth")]
+        doubled[entry] = _list_doubled(files)
         # Sorted, so that of two metadata folders with one name the same is first on every file
         # system.
         for file in sorted(files):
@@ -239,15 +248,35 @@ def _scan(host: Host) -> Dict[str, Distribution]:
             if file[-4:].lower() != "info" or not is_metadata(entry, file):
                 continue
             info = os.path.join(entry, file)
-            if is_remnant(info):
+            is_described = _is_described(info)
+            if not is_described and is_remnant(info):
                 note(info)  # an installer may be about to fill it
-            else:
-                new = make_distribution(entry, file)
-                if new is not None:
-                    _add(distributions, new)
+                continue
+            new = make_distribution(entry, file)
+            if new is not None:
+                if not is_described:  # nothing but the name of its folder
+                    new.version = ""
+                _add(distributions, new)
     host.cache["envlock"] = distributions.pop(OWN_NAME, None)
     host.cache["pth"] = pth
+    host.cache["doubled"] = doubled
     return distributions
+
+
+def _list_doubled(files: List[str]) -> List[str]:
+    """Return the modules of one file in a folder that something of the same name may go before: a package, a library."""
+    names = {file.partition(".")[0] for file in files if file.endswith(".so")}.union(files)
+    return sorted(file[:-3] for file in files if file.endswith(".py") and file[:-3] in names)
+
+
+def _is_described(info: str) -> bool:
+    """Return whether the METADATA of a wheel is there and has a text."""
+    if info.lower().endswith("egg-info"):
+        return not is_remnant(info)
+    try:
+        return os.stat(f"{info}/METADATA").st_size > 0
+    except OSError:
+        return False
 
 
 def _add(distributions: Dict[str, Distribution], new: Distribution) -> None:

@@ -16,6 +16,7 @@ import os
 from envlock.runtime.distributions import (
     find_distributions,
     get_import_path,
+    list_doubled,
     list_entries_of_pythonpath,
     normalise,
 )
@@ -43,7 +44,7 @@ PACKAGE_FILES = ("__init__.py", "__init__.pyc", "__init__.so")
 def find_shadows(host: Host) -> Dict[str, Unavailable]:
     """Return, by module name, why an installed module or package is not the one that runs."""
     if "shadows" not in host.cache:
-        host.cache["shadows"] = dict(_iter_hidden_modules(host))
+        host.cache["shadows"] = {**dict(_iter_hidden_modules(host)), **dict(_iter_doubled(host))}
     reasons: Dict[str, Unavailable] = host.cache["shadows"]
     return reasons
 
@@ -84,6 +85,36 @@ def _iter_hidden_modules(host: Host) -> Iterator[Tuple[str, Unavailable]]:
                 continue
             for deeper in _iter_hidden_parts(entry or os.curdir, name, sites):
                 yield deeper, _explain(host, entry, deeper)
+
+
+def _iter_doubled(host: Host) -> Iterator[Tuple[str, Unavailable]]:
+    """Yield the installed modules that a package or a library in the same folder goes before, which no RECORD lists.
+
+    Source: FileFinder in importlib/_bootstrap_external.py
+    """
+    for folder, names in list_doubled(host).items():
+        for name in names:
+            first = f"{name}/__init__.py"
+            if not os.path.isfile(os.path.join(folder, first)):
+                libraries = [
+                    file
+                    for file in _list_files(folder)
+                    if file.startswith(f"{name}.") and file.endswith(".so")
+                ]
+                if not libraries:
+                    continue
+                first = libraries[0]
+            records = [each.read("RECORD") or "" for each in find_distributions(host).values()]
+            if any(f"{name}.py," in text for text in records) and not any(
+                f"{first}," in text for text in records
+            ):
+                yield (
+                    name,
+                    Unavailable(
+                        f"{first} beside it is imported instead of the installed {name}.py",
+                        "shadowed",
+                    ),
+                )
 
 
 def _iter_hidden_parts(place: str, name: str, sites: Set[str]) -> Iterator[str]:

@@ -81,6 +81,16 @@ def test_envlock_itself_is_left_out(tmp_path: Path) -> None:
             {"RECORD": ""},
             {"broken": facts(version=Unavailable("its metadata gives no version", "no-metadata"))},
         ),
+        (
+            "numpy-1.0.dist-info",
+            {"RECORD": ""},
+            {"numpy": facts(version=Unavailable("its metadata gives no version", "no-metadata"))},
+        ),
+        (
+            "numpy-1.0.dist-info",
+            {"METADATA": "", "RECORD": ""},
+            {"numpy": facts(version=Unavailable("its metadata gives no version", "no-metadata"))},
+        ),
         ("~umpy-1.0.dist-info", {"METADATA": ""}, {}),
         ("-umpy-1.0.dist-info", {"METADATA": ""}, {}),
         (".dist-info", {"METADATA": ""}, {}),

@@ -155,6 +155,17 @@ def test_a_hidden_part_is_of_the_egg_that_has_its_package(tmp_path: Path) -> Non
     assert list(hidden(host)) == ["protos"]
 
 
+@pytest.mark.parametrize("file", ["six/__init__.py", "six.cpython-311-x86_64-linux-gnu.so"])
+def test_what_goes_before_an_installed_module_in_its_own_folder_hides_it(file: str, tmp_path: Path) -> None:
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    site = Path(host.path[-1])
+    write(site, {"six.py": "", file: ""})
+    info = distribution(site, "six", "1.17", {"RECORD": "six.py,,\n"})
+    assert hidden(host) == {"six": f"{file} beside it is imported instead of the installed six.py"}
+    write(info, {"RECORD": f"six.py,,\n{file},,\n"})
+    assert hidden(shadowing(tmp_path, tmp_path / "checkout")) == {}
+
+
 def test_what_is_installed_earlier_on_the_path_is_not_hidden(tmp_path: Path) -> None:
     host = shadowing(tmp_path, tmp_path / "checkout")
     (site,) = host.path[1:]
