@@ -15,7 +15,7 @@ from tests.machines import distribution, write
 
 PLUGIN = "site-packages/tensorflow-plugins/p.so"
 TENSORFLOW = """
-import ctypes, json, math, os, random
+import ctypes, json, math, numpy, os, random
 folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "tensorflow-plugins")
 for name in os.listdir(folder) if os.path.isdir(folder) else ():
     ctypes.CDLL(os.path.join(folder, name))
@@ -48,6 +48,7 @@ class Environment:
         self.folder, self.envlock = folder, envlock
         site = folder / "site-packages"
         write(folder, {"pyproject.toml": "", "site-packages/tensorflow/__init__.py": TENSORFLOW})
+        write(site, {"numpy/__init__.py": ""})
         for name in ("tensorflow", "numpy"):
             row = "tensorflow/__init__.py,,\n" if name == "tensorflow" else "numpy/__init__.py,,\n"
             distribution(site, name, "2.21.0", {"INSTALLER": "pip\n", "RECORD": row})

@@ -111,7 +111,7 @@ def test_arithmetic_is_compared_once_all_is_imported(environment: Environment) -
     assert "loaded.arithmetic: locked rounds upward" in refusal(environment, f"import numpy\n{IMPORT}")
     document["facts"]["loaded"]["imports"].append("later")
     lock.write_text(json.dumps(document), encoding="utf-8")
-    assert environment.script(IMPORT).stdout == "went on False\n"
+    assert environment.script(IMPORT).stdout == "went on True\n"
 
 
 def test_an_edited_module_of_python_itself_is_refused(environment: Environment) -> None:

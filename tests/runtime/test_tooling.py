@@ -48,7 +48,7 @@ def site(tmp_path: Path) -> Path:
         tmp_path,
         {
             "docker-1.0.dist-info/REQUESTED": "",
-            "docker-1.0.dist-info/METADATA": "",
+            "docker-1.0.dist-info/METADATA": "Name: docker\n",
             "old-1.0.egg-info/requires.txt": "rich>=1\n\n[x]\nsix\n",
         },
     )
