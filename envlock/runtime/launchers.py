@@ -5,12 +5,13 @@ differences that this explains. Pure.
 from __future__ import annotations
 
 from envlock.runtime.clear_values import show_in_clear
+from envlock.runtime.own_variables import has_started, is_its_doing
 from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping
+    from typing import Dict, Iterable, List, Mapping
 
     from envlock.runtime.report import Report
 
@@ -48,11 +49,11 @@ def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[F
             unexplained.add(finding.where.fact)
     explanations = []
     for row in table("launchers"):
-        if not _has_started(row, environ):
+        if not has_started(row, environ):
             continue
         variable = next(name for name in row["any"] if environ.get(name))
         facts = [path for path in row["facts"] if path in unexplained]
-        facts = [path for path in facts if _is_its_doing(row, path, environ)]
+        facts = [path for path in facts if is_its_doing(row, path, environ)]
         if not facts:
             continue
         unexplained.difference_update(facts)
@@ -69,27 +70,6 @@ def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[F
             )
         )
     return explanations
-
-
-def find_set_by_pool(environ: Environ, parent: Environ) -> List[str]:
-    """Return the variables that a pool has set in this worker: those with the value that it sets, which the process
-    that started this one was not started with.
-
-    They follow from the program and from the number of processors, which are held, on every machine alike.
-
-    Args:
-        environ: the variables of this process.
-        parent: those that its parent process was started with.
-    """
-    found = []
-    for row in table("launchers"):
-        if row["kind"] != "pool" or not _has_started(row, environ):
-            continue
-        for path in row["facts"]:
-            name = path.partition(".")[2]
-            if name in environ and name not in parent and _is_its_doing(row, path, environ):
-                found.append(name)
-    return found
 
 
 def collect_traces(environ: Environ) -> Dict[str, str]:
@@ -112,19 +92,3 @@ def collect_traces(environ: Environ) -> Dict[str, str]:
             if environ.get(name, "").isdigit():
                 kept[name] = environ[name]
     return kept
-
-
-def _has_started(row: Dict[str, Any], environ: Environ) -> bool:
-    """Return whether a launcher, pool or limit has set its variables in this process."""
-    return any(map(environ.get, row["any"])) and all(map(environ.get, row["all"]))
-
-
-def _is_its_doing(row: Dict[str, Any], path: str, environ: Environ) -> bool:
-    """Return whether a fact has the value that this row sets; a variable with another value comes
-    from the user.
-    """
-    section, _, name = path.partition(".")
-    if section != "environ":
-        return True
-    wanted = environ.get(row["value_of"]) if row["value_of"] is not None else row["value"]
-    return wanted is None or environ.get(name) == wanted

@@ -6,7 +6,7 @@ import sys
 
 from envlock.runtime.distributions import find_distributions
 from envlock.runtime.facts import TEXT_LIMIT, Unavailable
-from envlock.runtime.own_variables import get_additions, settled
+from envlock.runtime.own_variables import find_set_by_pool, get_additions, settled
 from envlock.runtime.startup import hash_bytes
 from envlock.runtime.tables import table
 
@@ -58,9 +58,6 @@ def list_set_by_pool(host: Host) -> List[str]:
     """Return the variables that a pool of workers has set in this process, and that its parent lacks."""
     if not any(name.endswith("_NUM_THREADS") for name in host.environ):
         return []
-    # Not at the top: most processes have no such variable.
-    from envlock.runtime.launchers import find_set_by_pool
-
     parent = host.parent_environ()
     return [] if parent is None else find_set_by_pool(host.environ, parent)
 
