@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import absent
 from tests.exhaustive import exhaustive
 from tests.packages.wheels import make_wheel
 from tests.test_installed import wheel as wheel  # a fixture
@@ -29,6 +28,8 @@ BEGIN = {
     ),
     "pdm": ('pdm init -q -n --python "$PYTHON"',),
 }
+TOOLS = {"poetry": "poetry", "pdm": "pdm --with 'hishel<2'"}
+"""What is installed. PDM 2.29.4 takes any hishel from 1.4 on, and does not work with 2."""
 AGAIN = {"poetry": "poetry sync -q", "pdm": "pdm sync -q --clean"}
 
 pytestmark = [pytest.mark.slow, exhaustive]
@@ -55,7 +56,7 @@ def test_a_project_that_lists_envlock_keeps_it(tool: str, tmp_path: Path, wheel:
         words = ["/bin/sh", "-ec", command]
         return subprocess.run(words, cwd=project, env=environ, capture_output=True, text=True, timeout=600, check=False)
 
-    done = run(f'"{UV}" tool install -q {tool}')
+    done = run(f'"{UV}" tool install -q {TOOLS[tool]}')
     assert done.returncode == 0, done.stderr
     title = {"poetry": "Poetry", "pdm": "PDM"}[tool]
     added = f"{make_wheel(tmp_path, 'computes')} {wheel}"
@@ -63,8 +64,6 @@ def test_a_project_that_lists_envlock_keeps_it(tool: str, tmp_path: Path, wheel:
     for command in BEGIN[tool]:
         assert run(command).returncode == 0
     done = run(add)
-    if tool == "pdm" and "hishel" in done.stdout + done.stderr:
-        absent("this pdm does not work with the version of its cache library that the index gives it")
     assert done.returncode == 0, done.stdout + done.stderr
     done = run(capture)
     assert done.returncode == 0, done.stderr

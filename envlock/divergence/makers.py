@@ -31,7 +31,7 @@ class Maker:
         is_importing: it was called while a module was imported.
         fix: what helps, where it has no row.
         text: the text of the line.
-        is_shown: with the same from it in every run, the difference is gone.
+        is_shown: with equal values from it in every run, the difference is gone.
     """
 
     name: str

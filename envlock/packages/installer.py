@@ -21,6 +21,8 @@ QUICK = 60.0
 ELSEWHERE = ("TARGET", "PREFIX", "ROOT", "USER", "CONSTRAINT", "BUILD_CONSTRAINT", "OVERRIDE")
 """Settings of pip and uv, by variables, with which something else would be changed or installed."""
 CONFIG = "pyvenv.cfg"
+QUIET = ("-I", "--disable-pip-version-check", "--no-input", "--quiet")
+"""Options that a person does not type."""
 MARKS = " \u00d7\u2502\u251c\u2500\u25b6\u2570"
 """What uv draws before the lines of an error."""
 VERSION = (
@@ -94,6 +96,12 @@ def _describe_uv(uv: Path, python: Path) -> Installer:
 
 def _has_pip(python: Path) -> bool:
     return launch.ask(["-I", "-m", "pip", "--version"], python, timeout=QUICK).code == 0
+
+
+def make_command(installer: Installer, requirement: str) -> list[str]:
+    """Return the words with which a person installs something into the environment."""
+    program = "uv" if installer.name == "uv" else str(installer.program)
+    return [program, *(word for word in installer.install if word not in QUIET), requirement]
 
 
 def install(

@@ -22,6 +22,7 @@ from envlock.workflows.environments import Candidate, list_candidates
 HINT = "activate the environment, or name its interpreter: `--python PATH`"
 KERNEL_VARIABLE = "JPY_PARENT_PID"
 """Jupyter sets it in each kernel; source: `launch_kernel` of jupyter_client/launcher.py."""
+MAKE = "`envlock sync` makes the locked environment"
 KERNELS = ("ipykernel_launcher", "ipykernel")
 LONGEST_FILE = 1 << 16  # bytes, of /proc
 BASES = ("base", "root")
@@ -78,7 +79,9 @@ def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
     if has_tensorflow:
         origin = "envlock's own, which has TensorFlow"
         return Environment(None, sys.executable, origin, is_choice)
-    raise UsageError(f"no environment found; looked at: {', '.join(looked_at)}", hint=HINT)
+    # A clone has a lockfile and no environment yet.
+    hint = HINT if lockfile.find(str(folder)) is None else f"{MAKE}; or {HINT}"
+    raise UsageError(f"no environment found; looked at: {', '.join(looked_at)}", hint=hint)
 
 
 def _find_prefix(candidate: Candidate) -> Path | None:

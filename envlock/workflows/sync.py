@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 from envlock.lock.live_facts import collect_live, collect_live_for
 from envlock.lock.temporary import open_draft_folder
@@ -20,8 +23,10 @@ from envlock.packages.installed_distributions import describe_all_installed
 from envlock.packages.pins import Pin, list_pins, render_pins
 from envlock.packages.proofs import LeftOut, get_identities, get_own_name
 from envlock.packages.prover import keep_valid_proofs
+from envlock.packages.sources import find_source
 from envlock.packages.wheel_cache import get_wheel_path, hash_file
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.distributions import OWN_NAME
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, OutsideError, UsageError
 from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.lockfile import SETTINGS
@@ -29,6 +34,7 @@ from envlock.runtime.machines import is_machine
 from envlock.runtime.release import minor
 from envlock.runtime.report import ERROR, Report, clean, count
 from envlock.runtime.user_cache import require_cache
+from envlock.runtime.version import __version__
 from envlock.workflows.folder_packages import find_folders
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.locks import get_file, load_lock
@@ -185,8 +191,25 @@ def _make(
         installer = installing.make_environment(folder, interpreter.path, wanted)
         left_out = _install(plan, installer, progress)
     progress.say(f"installed; to use it: . {folder / 'bin' / 'activate'}")
-    progress.say("a script that imports envlock needs it there, too: it is in no lockfile")
+    command = shlex.join(installing.make_command(installer, _find_own_source()))
+    progress.say(f"no lockfile has envlock; for a script that imports it: `{command}`")
     return _verify(lock, python, left_out, policy, progress)
+
+
+def _find_own_source() -> str:
+    """Return what envlock itself was installed from, as an installer takes it."""
+    try:
+        source = find_source(distribution(OWN_NAME))
+    except PackageNotFoundError:
+        source = None
+    if source is None:
+        return f"{OWN_NAME}=={__version__}"
+    if source.commit is None:
+        return source.place
+    address = urlsplit(source.place)
+    # It can have a password, which is not printed.
+    shown = urlunsplit(address._replace(netloc=address.netloc.rpartition("@")[2]))
+    return f"{OWN_NAME} @ git+{shown}@{source.commit}"
 
 
 def _change(

@@ -321,7 +321,7 @@ def test_a_run_that_waits_for_what_is_held_is_ended_and_others_are_tried() -> No
     request = Request(Target(Path("train.py"), "step"), None, 3, fresh=False)
     seen = debug(request, lambda text: None, observer).attachments
     assert seen["because"] == [
-        "with the same from time.time at train.py:4 in every run, a run took more than 60 s and was ended",
+        "with equal values from time.time at train.py:4 in every run, a run took more than 60 s and was ended",
         "not the same in every run before that: time.time at train.py:4",
     ]
 

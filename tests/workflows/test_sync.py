@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -162,7 +163,12 @@ def test_a_new_environment_is_the_locked_one_without_any_proof(world: World) -> 
     assert out.startswith("matches under policy strict")
     assert list_installed(world.project / ".venv/bin/python") == {"thing": "1.0", "more": "1.0"}
     assert f"installing with {world.installer}\n" in err
-    assert "a script that imports envlock needs it there" in err
+    # The line can be typed: it names the environment, and where this envlock comes from.
+    words = shlex.split(err.partition("for a script that imports it: `")[2].partition("`")[0])
+    python = str(world.project / ".venv/bin/python")
+    begin = {"uv": ["uv", "pip", "install", "--python", python], "pip": [python, "-m", "pip", "install"]}
+    assert words[:-1] == begin[world.installer]
+    assert (Path(words[-1]) / "envlock/__init__.py").is_file()
     assert not (world.project / ".venv" / UNFINISHED).exists()
     _, err = world.sync("--dry-run")
     assert f"new environment: {world.project}/.venv-locked, with Python" in err, "the first one is not touched"

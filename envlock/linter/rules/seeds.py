@@ -110,7 +110,7 @@ def find_draws(facts: Facts, seeding: Seeding) -> Iterator[Found]:
             if each.of == generator and seeding.list_unseeded(each, generator)
         ]
         fix = SEEDS[generator]
-        message = "{name} draws from " + GENERATORS[generator] + "{more}, which nothing seeds"
+        message = "{name} draws from " + GENERATORS[generator] + ", which nothing seeds{more}"
         yield from join(facts.project, rule, events, message, fix)
     for rule, of in (("ENV205", OWN), ("ENV206", "own python")):
         own = [each for each in facts.select("draw") if each.of == of]
