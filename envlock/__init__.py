@@ -57,7 +57,6 @@ _EXPORTS = {
     "hash_packages": "envlock.workflows.hash",
     "ignore": "envlock.workflows.ignore",
     "init": "envlock.workflows.init",
-    "invariance": "envlock.workflows.invariance",
     "lint": "envlock.workflows.lint",
     "lint_dataset": "envlock.divergence.live_dataset",
     "load": "envlock.workflows.locks",
@@ -144,7 +143,6 @@ if TYPE_CHECKING:
     from envlock.workflows.ignore import ignore as ignore
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init
-    from envlock.workflows.invariance import invariance as invariance
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load
     from envlock.workflows.policy import allowed as allowed

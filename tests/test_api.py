@@ -95,7 +95,6 @@ FUNCTIONS = {
     "lint": ["lint"],
     "repeat": ["repeat", "compare_saved"],
     "diverge": ["diverge_script", "record_trace", "compare_traces"],
-    "invariance": ["invariance"],
     "canary": ["canary"],
     "bisect": ["bisect"],
     "upgrade": ["upgrade"],

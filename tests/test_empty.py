@@ -12,7 +12,6 @@ from envlock.lock.numerics import Numerics
 from envlock.numerics import upgrade_verdict as upgrade
 from envlock.numerics.bisection import BisectEvidence, Differences, judge_bisection
 from envlock.numerics.canary.canary_comparison import compare, list_findings
-from envlock.numerics.invariance import InvarianceEvidence, ModeBits, judge_invariance
 from envlock.numerics.outcome import Outcome
 from envlock.numerics.outcome import report as report_outcome
 from envlock.numerics.results import Run
@@ -110,12 +109,6 @@ def test_saved_results_of_no_run(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     with pytest.raises(EnvlockError):
         compare_saved(tmp_path / "a", tmp_path / "b")
-
-
-@pytest.mark.parametrize("modes", [(), (ModeBits("graph", {}, {}, {}),), (ModeBits("graph", {1: "a"}, {}, {}),)])
-def test_a_model_of_which_nothing_was_computed(modes: tuple[ModeBits, ...]) -> None:
-    evidence = InvarianceEvidence({}, None, modes)
-    assert judge_invariance(evidence, [], "model.keras").exit_code == 4
 
 
 @pytest.mark.parametrize("beyond", [(), ("cpu.vendor",)])

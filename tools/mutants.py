@@ -84,7 +84,6 @@ TESTS = {
         ]
         for module, tests in (
             ("upgrade_verdict", "upgrade"),
-            ("invariance", "invariance"),
             ("bisection", "bisection"),
         )
     },

@@ -57,7 +57,6 @@ HEADINGS = {
         "lint": "Find code that makes TensorFlow results differ between runs.",
         "repeat": "Run a training several times and compare the results bit for bit.",
         "diverge": "Find the first operation that makes runs differ, and its line.",
-        "invariance": "Measure whether a result depends on the batch that its sample is in.",
     },
     "Evidence": {
         "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",

@@ -52,7 +52,6 @@ OBSERVERS = {
     "operations": "operations.inventory:Operations",
     "graphs": "programs.run_functions:Graphs",
     "both": "programs.run_functions:Both",
-    "batches": "run_batches:Batches",
 }
 """Where each observer is. It is imported when it is asked for, as the user's program may be watched
 from its first import on, and each of the others would be another one before it."""

@@ -10,7 +10,6 @@ from envlock.reports import (
     canary_text,
     divergence_text,
     file_tables,
-    invariance,
     repeat_text,
     traces,
 )
@@ -94,7 +93,6 @@ LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
     "diverge": divergence_text.render_lines,
     "diverge compare": traces.render_lines,
     "doctor": _render_doctor,
-    "invariance": invariance.render_lines,
     "lint": _render_code,
     "repeat": repeat_text.render_lines,
 }

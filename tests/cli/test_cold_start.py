@@ -44,7 +44,6 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "diverge": ("compare a.trace b.trace", 0, {"packaging"}),
     "bisect": ("x.lock x.lock a.py:f", 2, {"packaging"}),
     "upgrade": ("x.lock a.py --with keras", 2, {"packaging"}),
-    "invariance": ("absent.keras", 2, set()),
     "canary": ("absent.lock", 3, set()),
     "export": ("proven.lock --format pylock", 0, INTERNET | {"packaging", "tomli_w"}),
     "images": ("built.lock", 0, {"packaging"}),

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 QUOTED = re.compile(r"`envlock ([^`]+)`")
 NAMED = 1
 """A command that is named by its name alone is named, not printed to be typed."""
-NEEDED = {"ignore": 1, "invariance": 1, "upgrade": 1, "repeat": 0}
+NEEDED = {"ignore": 1, "upgrade": 1, "repeat": 0}
 """How many arguments a command has to have."""
 
 

@@ -25,7 +25,6 @@ from envlock.fleet.statement import make_failure
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.numerics import bisection, outcome, results
-from envlock.numerics import invariance as batches
 from envlock.numerics import upgrade_verdict as upgrades
 from envlock.numerics.canary.canary_run import Canary
 from envlock.numerics.matrices import MEASURES, Matrix
@@ -259,18 +258,6 @@ def upgrade(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     return [upgrades.judge_upgrade(evidence, word) for evidence in found]
 
 
-def invariance(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
-    """One mode depends on the batch, one failed; one does not."""
-    layer = batches.Layer((1, 2), word, word, word)
-    apart = batches.ModeBits(word, {1: "a", 2: "b"}, {2: {0: "b", 1: "b"}}, {2: {word: "b"}}, layer=layer)
-    failed = batches.ModeBits("xla", {}, {}, {}, failed=word)
-    alike = batches.ModeBits(word, {1: "a", 2: "a"}, {}, {})
-    return [
-        batches.judge_invariance(batches.InvarianceEvidence({word: word}, word, modes), asked, word)
-        for modes, asked in (((apart, failed), ("xla",)), ((alike,), ()))
-    ]
-
-
 def sync(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     """The verdict on what was installed."""
     found = verify(word, folder, patch)
@@ -292,6 +279,5 @@ COMMANDS: Mapping[str, Build] = {
     "diverge compare": diverge_compare,
     "fleet check": fleet_check,
     "bisect": bisect,
-    "invariance": invariance,
     "upgrade": upgrade,
 }
