@@ -77,7 +77,7 @@ _EXPORTS = {
     "sync": "envlock.workflows.sync",
     "update_canary": "envlock.workflows.canary",
     "unload_ipython_extension": "envlock.integrations.jupyter",
-    "upgrade": "envlock.workflows.upgrade_trials",
+    "upgrade": "envlock.workflows.upgrade",
     "vendor": "envlock.workflows.vendor",
     "verify": "envlock.workflows.verify",
 }
@@ -156,7 +156,7 @@ if TYPE_CHECKING:
     from envlock.workflows.supply import ImageRequest as ImageRequest
     from envlock.workflows.sync import SyncRequest as SyncRequest
     from envlock.workflows.sync import sync as sync
-    from envlock.workflows.upgrade_trials import upgrade as upgrade
+    from envlock.workflows.upgrade import upgrade as upgrade
     from envlock.workflows.vendor import vendor as vendor
     from envlock.workflows.verify import verify as verify
 else:  # in the else, or mypy accepts envlock.any_typo

@@ -197,7 +197,6 @@ WRITERS = {
     "envlock/workflows/observed_run.py",  # into a draft
     "envlock/workflows/repeat.py",  # a draft that is renamed
     "envlock/workflows/sync.py",  # links in a draft; an environment that is marked until it is whole
-    "envlock/workflows/upgrade_trials.py",  # into a draft
 }
 """Who makes or writes files by other means than `replace_file` and drafts, and why nothing half-written is left."""
 

@@ -117,7 +117,7 @@ def test_a_search_in_which_nothing_ran(beyond: tuple[str, ...]) -> None:
     assert judge_bisection(evidence, None, "train.py:step").exit_code == 4
 
 
-@pytest.mark.parametrize("compared", [upgrade.Compared(0, 0, 9, 2), upgrade.Compared(2, 5, 0, 2)])
+@pytest.mark.parametrize("compared", [upgrade.Compared(0, 0, 9), upgrade.Compared(2, 5, 0)])
 def test_an_upgrade_of_which_nothing_was_seen(compared: upgrade.Compared) -> None:
     trial = upgrade.Trial((upgrade.Change("keras", "1", "2"),), ())
     report = upgrade.judge_upgrade(upgrade.UpgradeEvidence(trial, (), compared), "train.py:step")

@@ -61,7 +61,7 @@ HEADINGS = {
     "Evidence": {
         "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
         "bisect": "Find which differences between two lockfiles moved the bits of a program.",
-        "upgrade": "Judge whether newer packages change the bits of a program, without training.",
+        "upgrade": "Judge whether newer packages change the bits of a program.",
     },
     "Ship": {
         "build": "Build a container that is the locked environment, and verify it inside.",

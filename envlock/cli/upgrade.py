@@ -28,9 +28,6 @@ WithOption = Annotated[
         show_default=False,
     ),
 ]
-StepsOption = Annotated[
-    int, typer.Option("--steps", help="Trace at most this many steps.", min=1, max=10_000)
-]
 
 
 @app.command(cls=Command)
@@ -39,25 +36,22 @@ def upgrade(
     lock: LockedArgument,
     run: Program,
     wanted: WithOption = None,
-    steps: StepsOption = 2,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
-    """Judge whether newer packages change the bits of a program, without training.
+    """Judge whether newer packages change the bits of a program.
 
-    Exit 0: no bit changes. Exit 1: the program, a kernel or a value differs. Exit 4: not provable.
+    Exit 0: no bit changes. Exit 1: a value or a kernel differs. Exit 4: not provable.
 
     The installer resolves the versions and puts them into folders that Python looks in first;
-    nothing is installed in this environment. Three things are compared: what TensorFlow is given to
-    compute, each operation at its own shapes, and all values of the first steps, weights and
-    batches among them.
+    nothing is installed in this environment. Two things are compared: what the program records, as
+    `envlock repeat` does it, and the operations of the canary. A function of a few steps is enough.
 
     \b
     Examples:
       envlock upgrade envlock.lock train.py:step --with keras==3.15.1   does this version change a bit?
       envlock upgrade envlock.lock train.py:step --with all             the newest of everything, one verdict each
-      envlock upgrade envlock.lock train.py:step --with h5py --steps 20 the batches of twenty steps as well
       envlock upgrade envlock.lock train.py:step --with numpy -f json   for programs
     """
-    report = envlock.upgrade(lock, run, wanted or [], steps=steps, progress=Terminal())
+    report = envlock.upgrade(lock, run, wanted or [], progress=Terminal())
     emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 
 ASKED = (
     *("seed", "mode", "steps", "generators", "held", "now", "since", "keeps", "lines", "serial"),
-    *("operations", "conditions"),
+    "conditions",
 )
 """What a request asks of the tracer, by its name in both."""
 NOTHING_SHOWN = (
@@ -72,7 +72,6 @@ class Request:
         keeps: the module is loaded once, and nothing is forgotten between runs, as `envlock repeat` does it.
         lines: the number of the entry until which statements of the program are watched; None: not at all.
         serial: graphs run one operation at a time, to see whether they race.
-        operations: the end of each run also has an inventory of its operations.
         environ: variables that are set besides.
         conditions: what the headers of the traces say of the circumstances.
         timeout: the most seconds that a run may take.
@@ -92,7 +91,6 @@ class Request:
     keeps: bool = False
     lines: int | None = None
     serial: bool = False
-    operations: bool = False
     in_graph: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[str, object] = field(default_factory=dict)

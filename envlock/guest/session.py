@@ -50,31 +50,11 @@ OBSERVERS = {
     "values": "training.run_values:Values",
     "traces": "tracing.run_traces:Traces",
     "operations": "operations.inventory:Operations",
-    "graphs": "programs.run_functions:Graphs",
-    "both": "programs.run_functions:Both",
 }
 """Where each observer is. It is imported when it is asked for, as the user's program may be watched
 from its first import on, and each of the others would be another one before it."""
 DONE, RUN_OVER = b".", b"r"
 """The bytes that say that a request, or one of its runs, is over."""
-
-
-class SingleRun:
-    """Makes one run; the classes that look at it say what else a request needs."""
-
-    def __init__(self, asked: Mapping[str, Any], log: store.Log) -> None:
-        """Take what is asked for; the program is loaded by the run."""
-        self.asked = asked
-        self.log = log
-        self.program = contract.Program(asked)
-
-    def can_go_on(self, number: int, *, has_failed: bool) -> bool:
-        """Return that there is no other run."""
-        return False
-
-    def describe_runs(self) -> Iterable[Mapping[str, object]]:
-        """Return nothing: all that was seen stands in the line of the run."""
-        return ()
 
 
 def main() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from envlock.guest.target import Target
 from envlock.guest.training.store import LOG
-from envlock.numerics.results import FORMAT, Results, read
+from envlock.lock.temporary import open_draft_folder
+from envlock.numerics.results import FORMAT, Results, Run, read
 from envlock.numerics.session import OUTPUT, Host, Session
-from envlock.runtime.errors import UsageError
+from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.version import __version__
 
 
@@ -82,6 +83,25 @@ def repeat(
     results = read(folder)
     _check_results(results, plan.target, interrupted=interrupted)
     return results, interrupted
+
+
+def make_runs(plan: Plan) -> list[Run]:
+    """Return what each run recorded; the arrays are not kept.
+
+    Raises:
+        UsageError: there is no such interpreter, or the target cannot be run or records nothing.
+        FactError: a run failed.
+    """
+    with open_draft_folder(None) as folder:
+        results, interrupted = repeat(plan, folder)
+    if interrupted:
+        raise KeyboardInterrupt
+    if len(results.finished) < plan.runs:
+        reason = results.failed[0].message if results.failed else "no result"
+        raise FactError(
+            f"{plan.target.title} failed: {reason}", hint=f"try `envlock repeat {plan.target}`"
+        )
+    return results.finished
 
 
 def _list_runs_left(numbers: list[int], results: Results) -> list[list[int]]:

@@ -126,42 +126,34 @@ class _Child(NamedTuple):
     output: Path
 
 
-def run_all(
-    target: Target,
-    asked: Mapping[str, Any],
-    host: Host,
-    timeout: float,
-    ways: Sequence[str] = ("",),
-) -> list[dict[str, Any]]:
-    """Have runs of a program made in a new process, and return what was seen of each.
+def run_once(
+    target: Target, asked: Mapping[str, Any], host: Host, timeout: float
+) -> dict[str, Any]:
+    """Have one run of a program made in a new process, and return what was seen there.
 
     Args:
         target: the program.
         asked: what `envlock/guest/session.py` does with it.
         host: where.
-        timeout: the most seconds that a run may take.
-        ways: how an error calls each run, after the name of the program and `failed`.
+        timeout: the most seconds that it may take.
 
     Raises:
         UsageError: it cannot be run so, or there is no such interpreter.
         FactError: it fails, or takes too long.
     """
-    numbers = range(len(ways))
     with closing(Session()) as session:
         try:
-            wanted = {**target.to_json(), **asked, "runs": list(numbers)}
-            said = session.make_runs(wanted, host, timeout)
+            said = session.make_runs({**target.to_json(), **asked, "runs": [0]}, host, timeout)
         except TimeoutError:
             said = read_log(Path(asked["folder"]) / LOG)
     if "unusable" in said:
         raise target.unusable(said["unusable"], "repeat")
     late = {"end": "failed", "message": f"it did not answer within {timeout:g} s"}
-    ends: list[dict[str, Any]] = [said["ends"].get(number, late) for number in numbers]
-    for end, way in zip(ends, ways, strict=True):
-        if end["end"] == "failed":
-            message = f"{target} failed{way}: {clean(end['message'])[:300]}"
-            raise FactError(message, hint=f"try `envlock repeat {target}`")
-    return ends
+    end: dict[str, Any] = said["ends"].get(0, late)
+    if end["end"] == "failed":
+        message = f"{target} failed: {clean(end['message'])[:300]}"
+        raise FactError(message, hint=f"try `envlock repeat {target}`")
+    return end
 
 
 def _start(key: tuple[Host, bool, str], asked: Mapping[str, Any], host: Host, path: Path) -> _Child:

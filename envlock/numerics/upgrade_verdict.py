@@ -1,4 +1,4 @@
-"""Does an upgrade change the bits of a program? A verdict for each package, from what was seen without training. Pure."""
+"""Does an upgrade change the bits of a program? A verdict for each package. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from envlock.data.runtime_tables import load_variables
 from envlock.data.specifiers import matches_version
 from envlock.numerics.canary.canary_comparison import Comparison
 from envlock.numerics.conditions import describe_conditions
-from envlock.numerics.programs.parts import Observed
-from envlock.numerics.programs.program_changes import find_changes
+from envlock.numerics.results import Run, find_first
 from envlock.runtime.extent import Extent
 from envlock.runtime.recipe import Recipe, find_recipe, warn_beyond_recipes
 from envlock.runtime.report import (
@@ -28,37 +27,33 @@ from envlock.runtime.report import (
 )
 
 SOURCE = "docs/concepts/evidence.md"
-PROGRAM, KERNELS, VALUES = "program-differs", "kernels-differ", "values-differ"
+VALUES, KERNELS = "values-differ", "kernels-differ"
 UNPROVEN = "not-provable"
 UNCHANGED = "no-bit-changes"
 UNMET = "requirement-unmet"
 TITLES = {
-    PROGRAM: "TensorFlow is given another program",
+    VALUES: "the program gives other values",
     KERNELS: "an operation computes other bits",
-    VALUES: "weights, data or random numbers differ",
     UNPROVEN: "evidence is missing",
     UNMET: "an installed package requires another version",
 }
 WORDS = {
-    PROGRAM: "program differs",
-    KERNELS: "kernels differ",
     VALUES: "values differ",
+    KERNELS: "kernels differ",
     UNPROVEN: "not provable",
     UNCHANGED: "no bit changes",
 }
 WHYS = {
-    PROGRAM: "another order of additions, another formula or another stream of random numbers gives other bits",
-    KERNELS: "equal inputs give other results, so that the training is another one from there on",
-    VALUES: "a training that begins with other numbers ends with others",
-    UNPROVEN: "what was not compared is not known to be the same",
+    VALUES: "The program computes something else with these versions.",
+    KERNELS: "Equal inputs give other results, and a longer run of the program can meet such an operation.",
+    UNPROVEN: "What was not compared is not known to be the same.",
 }
 FIXES = {
-    PROGRAM: "train again with both and compare: `envlock repeat`; or stay with the locked version",
+    VALUES: "stay with the locked version where bits count; `envlock diverge compare` names the operation",
     KERNELS: "stay with the locked version where bits count",
-    VALUES: "find what makes them: `envlock diverge compare`",
-    UNPROVEN: "run the program with both, as `envlock bisect` does",
+    UNPROVEN: "train with both and compare: `envlock repeat --save`",
 }
-ORDER = (PROGRAM, KERNELS, VALUES, UNPROVEN, UNCHANGED)
+ORDER = (VALUES, KERNELS, UNPROVEN, UNCHANGED)
 """The strongest verdict first."""
 SHOWN = 4
 """Operations that a sentence names."""
@@ -89,7 +84,7 @@ class Difference:
     """One thing that differs, or that is missing for a proof.
 
     Attributes:
-        kind: `program-differs`, `kernels-differ`, `values-differ` or `not-provable`.
+        kind: `values-differ`, `kernels-differ` or `not-provable`.
         message: what, a sentence without a full stop.
     """
 
@@ -124,27 +119,21 @@ class Compared:
     """How much was compared.
 
     Attributes:
-        parts: parts of the program.
-        operations: its operations that were computed again.
-        entries: entries of the trace.
-        steps: steps that were traced: what comes later was not compared.
-        left_out: its operations that cannot be computed alone, such as those that draw or write a variable: only the
-            trace has their values.
+        values: values that the program recorded.
+        steps: steps at which it did.
+        operations: operations of the canary.
     """
 
-    parts: int
-    operations: int
-    entries: int
+    values: int
     steps: int
-    left_out: int = 0
+    operations: int
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """The kinds of evidence of which there is nothing: without one of the three, equality proves nothing."""
+        """The kinds of evidence of which there is nothing: without one of them, equality proves nothing."""
         numbers = {
-            "no part of the program was seen": self.parts,
-            "no operation could be computed again": self.operations,
-            "no value was traced": self.entries,
+            "the program recorded no value": self.values,
+            "no operation of the canary could be compared": self.operations,
         }
         return tuple(text for text, number in numbers.items() if number == 0)
 
@@ -159,7 +148,7 @@ class UpgradeEvidence(Evidence):
         compared: how much was compared.
         switches: what the tables say that changes in determinism switches and seeds, a sentence each.
         unmet: requirements of installed packages that the new versions do not meet.
-        seed: what all seeds were set to in the runs whose values were compared; None for none.
+        seed: what all seeds were set to in the runs that were compared; None for none.
         is_random: whether these runs differ without a seed.
     """
 
@@ -183,63 +172,30 @@ class UpgradeEvidence(Evidence):
         }
 
 
-def find_unsteady(first: Observed, again: Observed) -> list[Difference]:
-    """Return what differs between two runs in the locked environment: it proves nothing later."""
-    found = []
-    for name, part in first.parts.items():
-        other = again.parts.get(name)
-        if other is None or other.digest != part.digest:
-            message = f"{name} is another program in each run of the locked environment"
-            found.append(Difference(UNPROVEN, message))
-    return found
-
-
-def compare_observed(a: Observed, b: Observed) -> list[Difference]:
-    """Return how the program differs that TensorFlow is given."""
-    if a.tensorflow != b.tensorflow:
-        message = (
-            f"the program of TensorFlow {a.tensorflow} cannot be compared with that of "
-            f"{b.tensorflow}: each rewrites and compiles it in its own way"
-        )
-        return [Difference(UNPROVEN, message)]
-    found = []
-    for name in sorted({*a.parts, *b.parts}):
-        old, new = a.parts.get(name), b.parts.get(name)
-        if old is not None and new is not None:
-            if (old.kind, old.digest) != (new.kind, new.digest):
-                found.append(Difference(PROGRAM, str(find_changes(old, new))))
-        elif name not in {*a.failed, *b.failed}:
-            only = "new" if old is None else "locked"
-            found.append(Difference(PROGRAM, f"{name} runs with the {only} version only"))
-    failed = {**a.failed, **b.failed}
-    for name, reason in failed.items():
-        found.append(Difference(UNPROVEN, f"{name} was not seen: {reason}"))
-    if a.is_cut or b.is_cut:
-        found.append(Difference(UNPROVEN, "the time was up before the steps had run"))
-    for switch in sorted({*a.switches, *b.switches}):
-        before, after = a.switches.get(switch), b.switches.get(switch)
-        if before != after:
-            message = f"{switch}: {_show(before)} -> {_show(after)}"
-            found.append(Difference(PROGRAM, message))
-    return found
-
-
-def _show(value: str | None) -> str:
-    if value is None:
-        return "unset"
-    return value
+def compare_values(before: Run, after: Run) -> list[Difference]:
+    """Return the first value of the program that differs; nothing if all are equal."""
+    first = find_first([before, after])
+    if first is None:
+        return []
+    members = [name for name in first.differing if name != first.name][:SHOWN]
+    names = f" ({', '.join(map(clean, members))})" if members else ""
+    return [Difference(VALUES, f"first at step {first.step}, in {clean(first.name)}{names}")]
 
 
 def compare_operations(compared: Comparison) -> list[Difference]:
-    """Return which operations of the program compute other bits from equal inputs, and by how much."""
+    """Return which operations of the canary compute other bits from equal inputs, and by how much."""
     found = []
     if compared.differences:
         number = len(compared.differences)
         total = number + len(compared.equal)
-        shown = "; ".join(difference.what for difference in compared.differences[:SHOWN])
+        shown = "; ".join(
+            f"{each.operation or each.group}: {each.what}" for each in compared.differences[:SHOWN]
+        )
         if number > SHOWN:
             shown += f"; and {count(number - SHOWN, 'other')}"
-        message = f"{number} of {count(total, 'operation')} compute other bits: {shown}"
+        message = (
+            f"{number} of {count(total, 'operation')} of the canary compute other bits: {shown}"
+        )
         found.append(Difference(KERNELS, message))
     for missing in compared.incomparable:
         name = missing.path.rpartition(".")[2]
@@ -271,7 +227,7 @@ def judge_upgrade(evidence: UpgradeEvidence, title: str) -> Report[UpgradeEviden
         titles=TITLES,
         notes=list(map(clean, notes)),
         evidence=evidence,
-        extent=Extent(operations=compared.parts + compared.operations + compared.entries),
+        extent=Extent(operations=compared.operations, runs=2 if compared.values else 0),
     )
 
 
@@ -322,14 +278,14 @@ def report_unmet(requirement: str) -> Finding:
         WARNING,
         "packages",
         message=f"{clean(requirement)}, which the upgrade does not meet",
-        why="its authors did not mean these versions to run together",
+        why="Its authors did not mean these versions to run together.",
         fix="upgrade it, too: add it with --with",
         source=SOURCE,
     )
 
 
 def write_headline(evidence: UpgradeEvidence, title: str) -> str:
-    """Return the answer in one line; that no bit changes holds for the steps that were traced."""
+    """Return the answer in one line; that no bit changes holds for what the program recorded."""
     compared = evidence.compared
     changes = count(len(evidence.together.changes), "package")
     if len(evidence.together.changes) == 1:
@@ -338,14 +294,9 @@ def write_headline(evidence: UpgradeEvidence, title: str) -> str:
     subject = f"{clean(changes)} under {clean(title)}"
     if evidence.together.verdict != UNCHANGED:
         return f"{verdict}: {subject}"
-    operations = count(compared.operations, "operation")
-    if compared.left_out:
-        total = compared.operations + compared.left_out
-        operations = f"{compared.operations} of {count(total, 'operation')}"
     return (
-        f"{verdict} in the first {count(compared.steps, 'step')}: {subject}: "
-        f"{count(compared.parts, 'part')} of the program, {operations} computed again "
-        f"and {count(compared.entries, 'traced value')} are equal"
+        f"{verdict}: {subject}: {count(compared.values, 'value')} of {count(compared.steps, 'step')} "
+        f"and {count(compared.operations, 'operation')} of the canary are equal"
     )
 
 

@@ -19,7 +19,6 @@ from envlock.linter.files import find
 from envlock.lock.models import Lockfile
 from envlock.lock.temporary import open_draft_folder
 from envlock.lock.writer import write_atomically
-from envlock.numerics import repeated_runs as numerics
 from envlock.numerics.bisection import (
     PACKAGES,
     PROCESSOR,
@@ -39,9 +38,9 @@ from envlock.numerics.bisection import (
     read_versions,
 )
 from envlock.numerics.conditions import add_conditions
-from envlock.numerics.repeated_runs import Plan
+from envlock.numerics.repeated_runs import Plan, make_runs
 from envlock.packages.overlay import Wanted, build_environ, install_overlay, make_overlay_folder
-from envlock.runtime.errors import EnvlockError, UsageError
+from envlock.runtime.errors import EnvlockError, FactError, UsageError
 from envlock.runtime.own_variables import THREADS
 from envlock.runtime.report import UNKNOWN, Finding, Report, clean
 from envlock.runtime.user_cache import is_own
@@ -170,19 +169,15 @@ class Bench:
             environ=environ,
         )
         try:
-            with open_draft_folder(None) as folder:
-                results, interrupted = numerics.repeat(plan, folder)
+            (run,) = make_runs(plan)
+        except FactError as error:
+            # Versions that do not work together count as a combination that does not give B's bits.
+            return f"{FAILED}: {error.message}"
         except UsageError as error:
             if not is_mixture:
                 raise
             return f"{FAILED}: {error.message}"
-        if interrupted:
-            raise KeyboardInterrupt
-        if not results.finished:
-            # Versions that do not work together count as a combination that does not give B's bits.
-            reason: str | None = results.failed[0].message if results.failed else "no result"
-            return f"{FAILED}: {reason}"
-        return digest_run(results.finished[0])
+        return digest_run(run)
 
     def make_environ(
         self, versions: Mapping[str, str], variables: Mapping[str, str | None]

@@ -15,7 +15,7 @@ import pytest
 
 from envlock.guest.target import Target, parse_target
 from envlock.guest.training.store import LOG
-from envlock.numerics.session import Host, Session, read_log, run_all
+from envlock.numerics.session import Host, Session, read_log, run_once
 from envlock.runtime.errors import FactError, UsageError
 
 pytestmark = pytest.mark.processes
@@ -164,7 +164,7 @@ def test_one_run_that_does_not_finish_is_an_error(
     asked = ask(tmp_path, text)
     with pytest.raises(error) as caught:
         # A loaded machine needs more than a second to start the others.
-        run_all(parse_target(f"{asked['script']}:step"), asked, Host(PYTHON), 1 if "sleep" in text else 60)
+        run_once(parse_target(f"{asked['script']}:step"), asked, Host(PYTHON), 1 if "sleep" in text else 60)
     assert message in str(caught.value)
 
 

@@ -249,7 +249,7 @@ def upgrade(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     differences = tuple(upgrades.Difference(kind, word) for kind in upgrades.WHYS)
     alone = tuple(upgrades.Trial((change,), differences[:number]) for number, change in enumerate(changes))
     whole = upgrades.Trial(changes, differences)
-    counted = upgrades.Compared(1, 2, 3, 2, 4)
+    counted = upgrades.Compared(1, 2, 3)
     found = [
         upgrades.UpgradeEvidence(whole, alone, counted, (word,), (word,)),
         upgrades.UpgradeEvidence(upgrades.Trial(changes, differences[-1:]), (), counted),

@@ -160,7 +160,7 @@ def test_no_difference_moves_the_bits(program: str, tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("varies", "the first side gives other bits when it runs again"),
-        ("fails", "the first side cannot be run: the script exited with code no"),
+        ("fails", "the first side cannot be run: train.py:fails failed: the script exited with code no"),
     ],
 )
 def test_what_cannot_be_compared_is_unknown(program: str, tmp_path: Path, name: str, message: str) -> None:

@@ -10,20 +10,36 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import contextmanager
 from threading import get_ident
 
-from envlock.guest.session import SingleRun
 from envlock.guest.tracing import private, runs
 from envlock.guest.tracing.tracer import SKIPPED, Enough
+from envlock.guest.training import contract
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Dict, List, Mapping, Optional, Sequence, Set, TypedDict, Union
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        Iterable,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Set,
+        TypedDict,
+        Union,
+    )
 
     from tensorflow import Tensor
     from tensorflow.core.framework.op_def_pb2 import OpDef
+
+    from envlock.guest.training.store import Log
 
     Number = Union[bool, int, float]
     Attribute = Union[Number, str, Sequence[Optional[Number]], None]
@@ -67,13 +83,9 @@ _SCALARS = {"int": int, "float": float, "bool": bool}
 
 
 class Inventory:
-    """Records the operations of the thread that created it: beside the tracer, or alone, for some
-    steps and seconds.
-    """
+    """Records the operations of the thread that created it, for some steps and seconds."""
 
-    def __init__(
-        self, tf: ModuleType, steps: Optional[int] = None, seconds: float = math.inf
-    ) -> None:
+    def __init__(self, tf: ModuleType, steps: int, seconds: float) -> None:
         """Raise `Enough` at step `steps`, or at the first operation after `seconds`."""
         self._tf = tf
         self._steps = steps
@@ -108,7 +120,7 @@ class Inventory:
         Raises:
             Enough: no more steps are needed.
         """
-        if self._steps is not None and number >= self._steps:
+        if number >= self._steps:
             raise Enough
         self.step = max(self.step, number)
 
@@ -200,8 +212,13 @@ class Inventory:
         return None
 
 
-class Operations(SingleRun):
-    """Notes operations for `steps` steps, and at most `seconds` seconds."""
+class Operations:
+    """Notes operations in one run, for `steps` steps and at most `seconds` seconds."""
+
+    def __init__(self, asked: Mapping[str, Any], log: Log) -> None:
+        """Take what is asked for; the program is loaded by the run."""
+        self._asked = asked
+        self._program = contract.Program(asked)
 
     def run(self, number: int) -> Mapping[str, object]:
         """Run the function with every graph expanded into operations, and return these.
@@ -210,15 +227,49 @@ class Operations(SingleRun):
             Misuse: it cannot be run in this way, or this TensorFlow does not show its operations.
             BaseException: any exception of the user's code.
         """
-        tf, call = runs.load_function(self.program)
-        inventory = Inventory(tf, self.asked["steps"], self.asked["seconds"])
-        with runs.watch_operations(inventory.observe):
+        self._program.set_seeds()
+        call = self._program.load()
+        tf = private.import_tensorflow()
+        # Again: importing the module can have drawn numbers.
+        self._program.set_seeds()
+        inventory = Inventory(tf, self._asked["steps"], self._asked["seconds"])
+        with _watch_operations(inventory.observe):
             tf.config.run_functions_eagerly(True)
             with runs.count_batches(inventory):
                 runs.perform(call, lambda: inventory)
         if not inventory.distinct:
-            runs.need_callbacks(tf)
+            # Not before the program: it starts the runtime, after which threads can no longer be chosen.
+            blind = private.find_blindness(tf)
+            if blind is not None:
+                raise contract.Misuse(blind)
         return inventory.to_json()
+
+    def can_go_on(self, number: int, *, has_failed: bool) -> bool:
+        """Return that there is no other run."""
+        return False
+
+    def describe_runs(self) -> Iterable[Mapping[str, object]]:
+        """Return nothing: all that was seen stands in the line of the run."""
+        return ()
+
+
+@contextmanager
+def _watch_operations(observe: Callable[..., None]) -> Iterator[None]:
+    """Let `observe` see each operation of the block, which `Enough` ends without an error.
+
+    Raises:
+        Misuse: this TensorFlow has no operation callbacks.
+    """
+    try:
+        private.add_callback(observe)
+    except private.CallbacksMissing as error:
+        raise contract.Misuse(str(error)) from None
+    try:
+        yield
+    except Enough:
+        pass
+    finally:
+        private.remove_callback(observe)
 
 
 def _count_listed(definition: OpDef, count: int) -> int:

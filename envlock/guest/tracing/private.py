@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy import generic
     from numpy.typing import NDArray
     from tensorflow import DType, Graph, Tensor
-    from tensorflow.core.framework.function_pb2 import FunctionDef
     from tensorflow.core.framework.op_def_pb2 import OpDef
     from tensorflow.core.framework.tensor_pb2 import TensorProto
 
@@ -72,29 +71,10 @@ def _calls_compiled(context: ModuleType, name: str, visited: Set[str]) -> bool:
     return False
 
 
-def find_function(name: str) -> Optional[FunctionDef]:
-    """Return the definition of a function that TensorFlow has made a graph of; None where it has none of
-    this name.
-    """
-    try:
-        context = import_module("tensorflow.python.eager.context")
-        return context.context().get_function_def(name)
-    except Exception:
-        return None
-
-
 def make_array(tensor: TensorProto) -> NDArray[generic]:
     """Return the values of a constant in a graph."""
     array: NDArray[generic] = import_module("tensorflow").make_ndarray(tensor)
     return array
-
-
-def describe_rewriting(config: bytes) -> str:
-    """Return what the options of a call say about rewriting its graph; devices and threads are no part of
-    the program.
-    """
-    parsed = import_module("tensorflow").compat.v1.ConfigProto.FromString(config)
-    return str(parsed.graph_options)
 
 
 def read_determinism() -> Optional[bool]:

@@ -17,7 +17,6 @@ import sys
 from contextlib import ExitStack, contextmanager
 
 from envlock.guest.dataset_graphs import Datasets
-from envlock.guest.operations.inventory import Inventory
 from envlock.guest.tracing import private, temporary_names
 from envlock.guest.tracing.line_values import LineValues
 from envlock.guest.tracing.private import CallbacksMissing, find_blindness
@@ -49,8 +48,7 @@ class Traces:
     before the first of these runs; since: when the first of all runs began, in seconds; keeps: the
     module is loaded once, and nothing is forgotten between runs; lines: the number of the entry
     until which statements are watched, or null; serial: one operation of a graph at a time;
-    conditions: for the header of the trace; operations: whether each run also tells its operations,
-    as an inventory has them.
+    conditions: for the header of the trace.
     """
 
     def __init__(self, asked: Mapping[str, Any], log: store.Log) -> None:
@@ -121,7 +119,6 @@ class Traces:
             forget_previous_run(self.program.script, module=self.program.module)
         self.program.set_seeds()
         tracers: List[Tracer] = []
-        inventories: List[Inventory] = []
 
         def count_entries() -> int:
             return tracers[0].entries if tracers else 0
@@ -138,8 +135,6 @@ class Traces:
 
             def begin(tf: ModuleType) -> None:
                 makers.watch_module(tf)
-                if asked["operations"]:
-                    inventories.append(Inventory(tf))
                 tracing = open_trace(
                     tf,
                     path,
@@ -148,7 +143,6 @@ class Traces:
                     limit=asked["steps"],
                     counts=not is_function,
                     conditions=asked["conditions"],
-                    also=inventories[0].observe if inventories else None,
                 )
                 tracers.append(stack.enter_context(tracing))
 
@@ -165,10 +159,7 @@ class Traces:
         if not tracers:
             name = os.path.basename(self.program.script)
             raise contract.Misuse(name + " does not import TensorFlow")
-        observed = Observed(tracers[0], calls, makers)
-        for inventory in inventories:
-            observed.threads["operations"] = inventory.to_json()
-        return observed
+        return Observed(tracers[0], calls, makers)
 
     @contextmanager
     def _watch_lines(self, path: str, entries: Callable[[], int]) -> Iterator[None]:

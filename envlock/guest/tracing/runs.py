@@ -85,12 +85,11 @@ def open_trace(
     limit: Optional[int],
     counts: bool = False,
     conditions: Optional[Mapping[str, object]] = None,
-    also: Optional[private.Callback] = None,
 ) -> Iterator[Tracer]:
     """Trace the block into the file `path`; the last requested step ends it without an error.
 
     `datasets` collects the pipelines, and finds the places of all entries. `counts`: if nothing
-    else counts steps, each call of a fingerprinted graph is a step. `also` gets each operation, too.
+    else counts steps, each call of a fingerprinted graph is a step.
 
     Raises:
         CallbacksMissing: this TensorFlow has no operation callbacks.
@@ -111,7 +110,6 @@ def open_trace(
             graphs=graphs,
             counts=counts and graphs is not None,
             threads=threads,
-            also=also,
         )
         stack.enter_context(private.watch_python_functions(tracer.observe_python))
         stack.enter_context(count_batches(tracer))
@@ -163,52 +161,6 @@ def make_header(tf: ModuleType, mode: str, conditions: Mapping[str, object]) -> 
     if mode == EAGER:
         header["mode"] = EAGER
     return header
-
-
-def load_function(program: contract.Program) -> Tuple[ModuleType, contract.Call]:
-    """Return TensorFlow, and what runs the function, after all seeds have been set.
-
-    Raises:
-        Misuse: one of them cannot be imported, or there is no such function.
-    """
-    program.set_seeds()
-    call = program.load()
-    tf = private.import_tensorflow()
-    # Again: importing the module can have drawn numbers.
-    program.set_seeds()
-    return tf, call
-
-
-@contextmanager
-def watch_operations(observe: Callable[..., None]) -> Iterator[None]:
-    """Let `observe` see each operation of the block, which `Enough` ends without an error.
-
-    Raises:
-        Misuse: this TensorFlow has no operation callbacks.
-    """
-    try:
-        private.add_callback(observe)
-    except private.CallbacksMissing as error:
-        raise contract.Misuse(str(error)) from None
-    try:
-        yield
-    except Enough:
-        pass
-    finally:
-        private.remove_callback(observe)
-
-
-def need_callbacks(tf: ModuleType) -> None:
-    """Check that TensorFlow shows operations, where it has shown none.
-
-    Not before the program: it starts the runtime, after which threads can no longer be chosen.
-
-    Raises:
-        Misuse: it does not.
-    """
-    blind = private.find_blindness(tf)
-    if blind is not None:
-        raise contract.Misuse(blind)
 
 
 def perform(call: Callable[[], object], current: Callable[[], Optional[Steps]]) -> None:

@@ -73,13 +73,12 @@ class Tracer:
         graphs: Optional[InGraph] = None,
         counts: bool = False,
         threads: Optional[Threads] = None,
-        also: Optional[private.Callback] = None,
     ) -> None:
         """Raise `Enough` when step `limit` begins; without a limit there is no end.
 
         `graphs` adds fingerprints inside graphs (level 3); with `counts`, each call of a graph is a
         step if nothing else counts steps. `threads` records operations of other threads, which are
-        otherwise only counted. `also` gets each operation that is recorded.
+        otherwise only counted.
         """
         self._tf = tf
         self._own = writer
@@ -91,7 +90,6 @@ class Tracer:
         self._graphs = graphs
         self._counts = counts
         self.threads = threads
-        self._also = also
         self._is_call_over = False  # whether the last call counted as a step
         self._handles: Dict[str, List[Tensor]] = {}
         self.suspects = Suspects(places)
@@ -216,8 +214,6 @@ class Tracer:
         try:
             if graph is None:
                 self._write_eager(kind, inputs, attrs, outputs)
-                if self._also is not None:
-                    self._also(op_type, inputs, attrs, outputs)
             else:
                 self.suspects.check_operation(kind, outputs, graph)
                 if self._graphs is not None:

@@ -166,24 +166,26 @@ def compute(
     settings: Settings,
     *,
     gpus: bool = False,
+    environ: Mapping[str, str] | None = None,
     program: str | None = None,
 ) -> Canary:
     """Return the exact results of the battery in an interpreter, with `gpus` also on each visible
     GPU.
 
     For a group that crashes its process, the signal is the result, and another process computes the
-    groups after it. `program` replaces the battery in tests.
+    groups after it. `environ` are the variables to start with, those of this process when not given;
+    `program` replaces the battery in tests.
 
     Raises:
         UsageError: there is no such interpreter.
         FactError: TensorFlow or NumPy cannot be imported, or the answer is malformed.
     """
     text = program or launch.read("battery")
-    on_cpu = _compute_on_device(python, settings, CPU, text)
+    on_cpu = _compute_on_device(python, settings, CPU, text, environ)
     groups = on_cpu.render_groups(settings, CPU)
     number = 0
     while gpus:
-        on_gpu = _compute_on_device(python, settings, number, text)
+        on_gpu = _compute_on_device(python, settings, number, text, environ)
         # The names of the GPUs are known only from a child that uses one of them.
         names = on_gpu.head["devices"]
         if number >= len(names):
@@ -213,13 +215,14 @@ def _compute_on_device(
     settings: Settings,
     device: str | int,
     program: str,
+    environ: Mapping[str, str] | None,
 ) -> _Answers:
     """Return everything that can be computed on a device, in as many processes as necessary."""
     answers = _Answers()
     for _ in range(MOST_CHILDREN):
         request = _make_request(settings, device, list(answers.groups))
         words = launch.build_text_arguments(program, request)
-        ended = launch.ask_python(words, python, timeout=TIMEOUT)
+        ended = launch.ask_python(words, python, timeout=TIMEOUT, environ=environ)
         for answer in ended.answers:
             answers.take(answer)
         if answers.begun is not None:

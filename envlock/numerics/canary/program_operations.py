@@ -19,7 +19,7 @@ from envlock.lock.numerics import Coverage, Program, is_noted
 from envlock.lock.temporary import open_draft_folder
 from envlock.numerics.canary.canary_run import TIMEOUT, Settings
 from envlock.numerics.conditions import SEED, describe_conditions
-from envlock.numerics.session import Host, run_all
+from envlock.numerics.session import Host, run_once
 from envlock.runtime.errors import FactError
 
 SECONDS = 60.0
@@ -66,48 +66,26 @@ def compute_programs(
     *,
     gpus: bool,
     say: Say,
-    environ: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """Return the section `program`: the operations that these programs run, each computed on its
-    own, twice; `environ` are the variables to start with, those of this process when not given.
+    own, twice.
 
     Raises:
         UsageError: a program cannot be run.
-        FactError: it fails, or TensorFlow does not show its operations.
-    """
-    noted: dict[str, dict[str, Any]] = {}
-    for name, target in targets.items():
-        limits = f"{STEPS} steps eagerly, at most {SECONDS:g} s{describe_conditions(SEED)}"
-        say(f"noting the operations of {name} (runs {limits})")
-        noted[name] = record(target, python, environ)
-    return compute_noted(noted, python, settings, gpus=gpus, say=say, environ=environ)
-
-
-def compute_noted(
-    noted: Mapping[str, Mapping[str, Any]],
-    python: Path | None,
-    settings: Settings,
-    *,
-    gpus: bool,
-    say: Say,
-    environ: Mapping[str, str] | None = None,
-) -> dict[str, object]:
-    """Return the section `program` for programs of which the inventories are known, by their names.
-
-    Raises:
-        FactError: TensorFlow or NumPy cannot be imported.
+        FactError: it fails, or TensorFlow does not show its operations, or cannot be imported.
     """
     operations: Operations = {}
     answers: dict[str, dict[str, Any]] = {}
-    for name, inventory in noted.items():
-        answer = select_noted(inventory)
+    for name, target in targets.items():
+        limits = f"{STEPS} steps eagerly, at most {SECONDS:g} s{describe_conditions(SEED)}"
+        say(f"noting the operations of {name} (runs {limits})")
+        answer = select_noted(record(target, python))
         answer["names"] = [_add_operation(operations, each) for each in answer.pop("operations")]
         answers[name] = answer
     say(f"computing {len(operations)} operations, each alone (at most {SECONDS:g} s)")
-    start = os.environ if environ is None else environ
     runs = []
     for poison in POISON:
-        poisoned = {**start, "MALLOC_PERTURB_": poison}
+        poisoned = {**os.environ, "MALLOC_PERTURB_": poison}
         run = replay(operations, python, settings, gpus=gpus, seconds=SECONDS, environ=poisoned)
         runs.append(run)
     first, second = runs
@@ -136,7 +114,6 @@ def recompute_program(
     *,
     gpus: bool,
     say: Say,
-    environ: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """Return the section of a lockfile with the results on this machine; an operation without a
     result has failed.
@@ -150,7 +127,7 @@ def recompute_program(
             "attributes": operation["attributes"],
         }
     say(f"computing {len(operations)} operations of {', '.join(program.targets)}, each alone")
-    found = replay(operations, python, settings, gpus=gpus, seconds=MOST_SECONDS, environ=environ)
+    found = replay(operations, python, settings, gpus=gpus, seconds=MOST_SECONDS, environ=None)
     for name, operation in operations.items():
         result = found.results.get(name)
         if result is None:
@@ -163,9 +140,7 @@ def recompute_program(
     }
 
 
-def record(
-    target: Target, python: Path | None, environ: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+def record(target: Target, python: Path | None) -> dict[str, Any]:
     """Run a program and return what is noted of its operations (envlock/guest/operations/inventory.py).
 
     Raises:
@@ -180,8 +155,7 @@ def record(
             "steps": STEPS,
             "seconds": SECONDS,
         }
-        (inventory,) = run_all(target, asked, Host(python, environ), 2 * SECONDS + TIMEOUT)
-    return inventory
+        return run_once(target, asked, Host(python), 2 * SECONDS + TIMEOUT)
 
 
 def select_noted(inventory: Mapping[str, Any]) -> dict[str, Any]:
