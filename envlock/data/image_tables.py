@@ -12,7 +12,7 @@ from envlock.data import Horizon, Minor, Row, Sentence, Text, Version, read
 
 Release = Annotated[str, Field(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
 Ubuntu = Annotated[str, Field(pattern=r"^\d\d\.04$")]
-Suite = Literal["stretch", "buster", "bullseye", "bookworm", "trixie"]
+Suite = Annotated[str, Field(pattern=r"^[a-z]+$")]
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Address = Annotated[str, Field(pattern=r"^https://[a-z0-9./_-]+$")]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from refresh.__main__ import DATA, MODULES, refresh
@@ -19,12 +21,16 @@ from tests.refresh.test_refresh import (
     DIGESTS,
     DRIVERS,
     IMAGES,
+    NAMES,
+    PACKAGES,
     PLACES,
     PRODUCTS,
     RECORDED,
+    TREE,
     add_tensorflow,
     add_versions,
     find_lost,
+    make_library,
     recorded,
     rows,
 )
@@ -33,7 +39,8 @@ from tests.web.hostile import Reply, Request, always, answer
 pytestmark = pytest.mark.network
 
 ASKED = {"tensorflow": "index", "needs": "index", "standalone": "index", "slim": IMAGES, "cards": PRODUCTS}
-ASKED |= {"drivers": DRIVERS, "digests": DIGESTS}
+ASKED |= {"drivers": DRIVERS, "digests": DIGESTS, "systems": PACKAGES, "images": TREE}
+ASKED |= dict.fromkeys(("code", "ptx", "variables", "flags"), "index")
 """Whom each module asks: the package index, or a list."""
 VERSIONS = (RECORDED / "download-metadata.json").read_text(encoding="utf-8")
 KNOWN = next(row for row in rows(DATA, "standalone_pythons", "build") if row["python"] == "3.14.9")
@@ -47,6 +54,8 @@ def copy_with_less(folder: Path) -> Path:
         ("cuda_images", 'chip = "GB'),
         ("cuda_images", 'cuda = "13.4.1", driver'),
         ("ngc_tensorflow", '"23.09-tf2-py3", digest'),
+        ("python_images", '{ name = "ubuntu26.04"'),
+        ("cuda_images", 'cuda = "13.0.0", ubuntu = "24.04"'),
     ):
         lines = (copy / f"{name}.toml").read_text(encoding="utf-8").splitlines()
         kept = "".join(f"{line}\n" for line in lines if left_out not in line)
@@ -64,6 +73,7 @@ def sources(
 ) -> Iterator[Web]:
     """Serve news for each module; one source is in trouble, or lies."""
     (folder / "index").mkdir(parents=True)
+    add_tensorflow(folder / "index", "2.22.0rc0")
     add_tensorflow(folder / "index", "2.23.0")
     add_versions(folder / "index", VERSIONS)
     changed = {"python": (RECORDED / "python").read_bytes() + b"\nTags: 3.14.0-slim-trixie\n"}
@@ -96,7 +106,7 @@ TROUBLES: dict[str, Reply] = {
 
 def test_every_module_is_in_the_table() -> None:
     assert set(ASKED) == set(MODULES) == set(LIES)
-    assert set(PLACES) == {IMAGES, PRODUCTS, DEVICES, DRIVERS, DIGESTS}
+    assert {IMAGES, PRODUCTS, DEVICES, DRIVERS, DIGESTS, PACKAGES, TREE} <= set(PLACES)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -158,7 +168,43 @@ def lie_about_image(index: Path) -> dict[str, bytes]:
     return {"container": (RECORDED / "container.yaml").read_bytes().replace(b"sha256:947e", b"sha256:0000")}
 
 
+def lie_about_library(version: str, **inside: Any) -> Callable[[Path], dict[str, bytes]]:
+    """Return what leaves one TensorFlow in the index, with another library."""
+
+    def lie(index: Path) -> dict[str, bytes]:
+        for wheel in index.glob("tensorflow-*.whl"):
+            wheel.unlink()
+        add_tensorflow(index, "2.22.0rc0")
+        for wheel in index.glob("tensorflow-*.whl") if version < "2.22" else ():
+            wheel.unlink()
+        add_tensorflow(index, version, library=make_library(**inside))
+        return {}
+
+    return lie
+
+
+def lie_about_libc(index: Path) -> dict[str, bytes]:
+    return {"trixie": (RECORDED / "trixie.Packages").read_bytes().replace(b"Version: 2.41-", b"Version: 2.99-")}
+
+
+def lie_about_cudnn(index: Path) -> dict[str, bytes]:
+    tree = gzip.decompress((RECORDED / "cuda-master.tar.gz").read_bytes())
+    return {"cuda-master": gzip.compress(tree.replace(b"=9.10.2.21-1", b"=9.99.2.21-1"))}
+
+
 LIES = {
+    "code": (lie_about_library("2.21.0", targets=(35, 90)), 'says targets ["sm_35", "compute_90"]'),
+    "ptx": (lie_about_library("2.21.0", isa=(8, 0)), 'says cuda "12.0"'),
+    "variables": (
+        lie_about_library("2.23.0", names=[name for name in NAMES if name != b"TF_DETERMINISTIC_OPS"]),
+        "TF_DETERMINISTIC_OPS is not in tensorflow-2.23.0-cp311-cp311-manylinux_2_27_x86_64.whl, but its row says",
+    ),
+    "flags": (
+        lie_about_library("2.23.0", names=[*NAMES, b"xla_gpu_deterministic_reductions"]),
+        "xla_gpu_deterministic_reductions is in tensorflow-2.23.0-cp311-cp311-manylinux_2_27_x86_64.whl, but its row",
+    ),
+    "systems": (lie_about_libc, 'libc "2.99"'),
+    "images": (lie_about_cudnn, 'cudnn "9.99.2.21"'),
     "tensorflow": (lie_about_cuda, 'cudnn "1.0"'),
     "needs": (lie_about_protobuf, "<9.0.0"),
     "standalone": (lie_about_digest, "0" * 64),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import tomllib
@@ -23,6 +24,7 @@ from refresh.rows import find_list, format_row, parse_row
 from refresh.web import Web
 
 from envlock.web.limits import Limits
+from tests.diagnosis.test_fatbin import fatbin, image, library
 from tests.golden_files import assert_as_golden
 from tests.packages.file_server import files
 from tests.packages.server import IndexServer, index_server
@@ -44,6 +46,19 @@ PLACES = {
     f"{RAW}/singularityhub/shpc-registry/main/nvcr.io/nvidia/tensorflow/container.yaml": "container.yaml",
 }
 PRODUCTS, DEVICES, IMAGES, DRIVERS, DIGESTS = PLACES
+TREE = "/gitlab.com/nvidia/container-images/cuda/-/archive/master/cuda-master.tar.gz"
+PLACES[TREE] = "cuda-master.tar.gz"
+DEBIAN, UBUNTU = "/deb.debian.org/debian", "/archive.ubuntu.com/ubuntu"
+PACKAGES = f"{DEBIAN}/dists/stable/main/binary-amd64/Packages.xz"
+PLACES |= {
+    PACKAGES: "trixie.Packages",
+    f"{DEBIAN}/dists/trixie/main/binary-amd64/Packages.xz": "trixie.Packages",
+    f"{UBUNTU}/dists/resolute/main/binary-amd64/Packages.xz": "resolute.Packages",
+    f"{UBUNTU}/dists/resolute-updates/main/binary-amd64/Packages.xz": "resolute-updates.Packages",
+    f"{DEBIAN}/pool/main/d/distro-info-data/distro-info-data_0.66+deb13u2_all.deb": "distro-info-data",
+}
+TARGETS = (60, 70, 80, 89, 90)
+NAMES = (RECORDED / "names-2.22.0rc0.txt").read_bytes().split()
 
 
 @pytest.fixture
@@ -52,14 +67,30 @@ def data(tmp_path: Path) -> Path:
     return Path(shutil.copytree(DATA, tmp_path / "data"))
 
 
-def add_wheel(folder: Path, name: str, version: str, tags: str, metadata: str) -> None:
+def add_wheel(folder: Path, name: str, version: str, tags: str, metadata: str, library: bytes) -> None:
     folder.mkdir(exist_ok=True)
     with zipfile.ZipFile(folder / f"{name}-{version}-{tags}.whl", "w") as archive:
         archive.writestr(f"{name}-{version}.dist-info/METADATA", metadata)
+        archive.writestr("tensorflow/libtensorflow_cc.so.2", library)
+
+
+def make_library(
+    names: list[bytes] = NAMES, isa: tuple[int, int] = (8, 3), targets: tuple[int, ...] = TARGETS
+) -> bytes:
+    """Return a library with code for some GPUs, and PTX for 9.0, which names variables and flags."""
+    code = fatbin(*(image(2, number) for number in targets), image(1, 90, isa))
+    return library(code) + b"\0" + b"\0".join(names) + b"\0"
+
+
+LIBRARY = make_library()
 
 
 def add_tensorflow(
-    folder: Path, version: str, replaced: dict[str, str] | None = None, pythons: tuple[str, ...] = ("cp311", "cp315")
+    folder: Path,
+    version: str,
+    replaced: dict[str, str] | None = None,
+    pythons: tuple[str, ...] = ("cp311", "cp315"),
+    library: bytes = LIBRARY,
 ) -> None:
     """Put a TensorFlow into an index: the METADATA of 2.22.0rc0, with other texts in place of its own."""
     metadata = METADATA.replace("Version: 2.22.0rc0", f"Version: {version}")
@@ -68,15 +99,36 @@ def add_tensorflow(
         metadata = metadata.replace(old, new)
     for name in ("tensorflow", "tensorflow_cpu"):
         for python in pythons:
-            add_wheel(folder, name, version, f"{python}-{python}-manylinux_2_27_x86_64", metadata)
+            add_wheel(folder, name, version, f"{python}-{python}-manylinux_2_27_x86_64", metadata, library)
+
+
+def load(name: str, changed: dict[str, bytes]) -> bytes:
+    """Return what a source sends, in the form of its archives: the recorded file of a name, or what stands for it."""
+    if name == "distro-info-data":
+        data = make_tar(
+            {f"./usr/share/distro-info/{each}": load(each, changed) for each in ("debian.csv", "ubuntu.csv")}
+        )
+        return b"!<arch>\n" + f"{'data.tar.xz/':48}{len(data):<10}`\n".encode() + data
+    plain = changed.get(name.partition(".")[0])
+    plain = (RECORDED / name).read_bytes() if plain is None else plain
+    return lzma.compress(plain) if name.endswith(".Packages") else plain
+
+
+def make_tar(files: dict[str, bytes], mode: Literal["w:xz", "w:gz"] = "w:xz") -> bytes:
+    """Return an archive."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode=mode) as archive:
+        for path, content in files.items():
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
 
 
 @contextmanager
 def recorded(folder: Path, odd: dict[str, Reply] | None = None, **changed: bytes) -> Iterator[tuple[Web, IndexServer]]:
     """Serve the recorded answers, and an index from the folder `index`; `changed` replaces a recorded file."""
-    contents = {
-        path: changed.get(name.partition(".")[0], (RECORDED / name).read_bytes()) for path, name in PLACES.items()
-    }
+    contents = {path: load(name, changed) for path, name in PLACES.items()}
     (folder / "index").mkdir(parents=True, exist_ok=True)
     with files(contents, odd) as server, index_server(folder / "index") as index:
         yield Web(folder / "kept", server.url(), QUICK, index.url), index
@@ -106,8 +158,6 @@ def test_from_nothing_to_a_made_up_tensorflow(tmp_path: Path, data: Path) -> Non
         assert len(index.asked("/files/")) == asked > 0  # a wheel is read once
     assert {name: wrong for name, (wrong, _) in found.items()} == {"tensorflow": [], "needs": []}
     assert [each for _, decide in found.values() for each in decide] == [
-        "`code` of 2.23, for which GPUs its wheels hold code: `envlock doctor` reads that from them",
-        "`ptx` of 2.23: the rows end before it",
         "`fails` of 2.23: the rows end before it",
     ]
     wheel = "tensorflow-2.23.0-cp311-cp311-manylinux_2_27_x86_64.whl"
@@ -133,18 +183,15 @@ def test_from_nothing_to_a_made_up_tensorflow(tmp_path: Path, data: Path) -> Non
 
 
 DECIDED = {
-    "tensorflow_builds": (
-        r"^code = \[\n",
-        'code = [\n  { tensorflow = ["2.23"], targets = ["sm_80", "compute_90"], source = "fatbin: 2.23.0" },\n',
-    ),
-    "compatibility": (r"(?<=,)<2\.23(?=\")", "<2.24"),
+    "compatibility": (r"(?<=>=2\.16,)<2\.23(?=\")", "<2.24"),
     **dict.fromkeys(
-        ("environ", "determinism_variables", "determinism_sources", "determinism_recipes"),
+        ("determinism_sources", "determinism_recipes"),
         (r"^horizon = .*$", f'horizon = {{ day = "{DAY}", of = "TensorFlow", through = "2.23.0" }}'),
     ),
 }
-"""What a person writes after `make refresh` has asked about a made-up TensorFlow 2.23: two of its questions, and four tables
-that no run asks."""
+"""What a person writes after `make refresh` has asked about a made-up TensorFlow 2.23: the answer to its question, and two
+tables that no run asks."""
+ABOUT_TENSORFLOW = ("tensorflow", "needs", "code", "ptx", "variables", "flags")
 SUPPORTED = """
 from tests.data import test_horizons, test_tensorflow_versions
 for ask in (test_horizons.ask_doctor, test_horizons.ask_images, test_horizons.ask_linter):
@@ -162,9 +209,10 @@ def test_one_difference_supports_a_made_up_tensorflow(tmp_path: Path) -> None:
     copy = Path(shutil.copytree(ROOT / "envlock", tmp_path / "copy" / "envlock"))
     data, lines = copy / "data", ["# make refresh"]
     assert [line for line in ask_in(copy.parent).splitlines()[:3] if line.endswith(" []")] == []
+    add_tensorflow(tmp_path / "index", "2.22.0rc0")
     add_tensorflow(tmp_path / "index", "2.23.0", {"keras-nightly": "keras", ">=9.10.2.21": ">=9.20.0"})
     with recorded(tmp_path) as (web, _):
-        answers = [refresh(name, web, data, DAY) for name in ("tensorflow", "needs")]
+        answers = [refresh(name, web, data, DAY) for name in ABOUT_TENSORFLOW]
     lines += list_new_lines(DATA, data)
     lines += ["# asks", *(each for wrong, decide in answers for each in [*wrong, *decide])]
     asked = Path(shutil.copytree(data, tmp_path / "asked"))
@@ -196,6 +244,53 @@ def list_new_lines(before: Path, after: Path) -> list[str]:
         new = [line for line in file.read_text(encoding="utf-8").splitlines() if line not in old]
         lines += [file.name, *(f"+ {line.strip()[:240]}" for line in new)] if new else []
     return lines
+
+
+def test_a_name_that_is_new_keeps_the_horizon_where_it_is(tmp_path: Path, data: Path) -> None:
+    add_tensorflow(tmp_path / "index", "2.22.0rc0")
+    fresh = [b"TF_DETERMINISTIC_NEW", b"xla_new", b"xla_new_determinism"]
+    add_tensorflow(tmp_path / "index", "2.23.0", library=make_library([*NAMES, *fresh]))
+    before = (data / "environ.toml").read_bytes()
+    with recorded(tmp_path) as (web, _):
+        asked = [refresh(name, web, data, DAY) for name in ("variables", "flags")]
+    assert asked == [
+        ([], ["1 new since 2.22.0rc0: what these do: TF_DETERMINISTIC_NEW"]),
+        ([], ["2 new since 2.22.0rc0: what these do: xla_new_determinism"]),
+    ]
+    assert (data / "environ.toml").read_bytes() == before
+
+
+def test_a_ptx_isa_without_its_cuda_is_for_a_person(tmp_path: Path, data: Path) -> None:
+    add_tensorflow(tmp_path / "index", "2.23.0", library=make_library(isa=(99, 0)))
+    with recorded(tmp_path) as (web, _):
+        wrong, (decide,) = refresh("ptx", web, data, DAY)
+    assert (wrong, decide.startswith("PTX ISA 99.0 of tensorflow-2.23.0-cp311-")) == ([], True)
+    assert (data / "compatibility.toml").read_bytes() == (DATA / "compatibility.toml").read_bytes()
+
+
+def test_a_release_of_debian_is_a_row_and_its_slim_images_follow(tmp_path: Path, data: Path) -> None:
+    released = (RECORDED / "debian.csv").read_bytes().replace(b"forky,2025-08-09", b"forky,2025-08-09,2026-12-31")
+    place = f"{DEBIAN}/dists/forky/main/binary-amd64/Packages.xz"
+    odd = {place: always(answer(load("trixie.Packages", {})))}
+    images = (RECORDED / "python").read_bytes() + b"\nTags: 3.14.7-slim-forky\n"
+    with recorded(tmp_path, odd, debian=released, python=images) as (web, _):
+        wrong, decide = refresh("systems", web, data, DAY)
+        assert (wrong, decide) == ([], ["`image` and `with_python` of forky: whether there are any"])
+        assert refresh("slim", web, data, DAY)[0] == []
+    system = rows(data, "python_images", "system")[-1]
+    assert (system["name"], system["os"], system["libc"], "image" in system) == ("forky", "debian 14", "2.41", False)
+    assert ("3.14", "forky") in {(row["python"], row["suite"]) for row in rows(data, "python_images", "slim")}
+
+
+def test_an_image_comes_to_its_end_of_life(tmp_path: Path, data: Path) -> None:
+    text = (data / "cuda_images.toml").read_text(encoding="utf-8").split("\n")
+    (place,) = (n for n, line in enumerate(text) if 'cuda = "12.6.2", ubuntu = "24.04"' in line)
+    text[place] = text[place].replace("end_of_life = true, ", "")
+    (data / "cuda_images.toml").write_text("\n".join(text), encoding="utf-8")
+    with recorded(tmp_path) as (web, _):
+        assert refresh("images", web, data, DAY) == ([], [])
+    images = {(row["cuda"], row["ubuntu"]): row for row in rows(data, "cuda_images", "image")}
+    assert images["12.6.2", "24.04"]["end_of_life"]
 
 
 def test_a_candidate_gives_way_to_its_release(tmp_path: Path, data: Path) -> None:
@@ -240,7 +335,12 @@ TROUBLES = ("500", "slow loris", "breaks off", "login page", "garbage")
 @pytest.mark.parametrize(
     ("name", "trouble"),
     [
-        *((name, trouble) for name in ("tensorflow", "needs", "standalone") for trouble in TROUBLES),
+        *(
+            (name, trouble)
+            for name in ("tensorflow", "needs", "standalone", "code", "variables")
+            for trouble in TROUBLES
+        ),
+        *((name, "wrong hash") for name in ("code", "ptx", "variables", "flags")),
         *((name, trouble) for name in ("tensorflow", "needs") for trouble in ("no ranges", "truncated range")),
         ("standalone", "wrong hash"),
     ],
@@ -259,10 +359,8 @@ def test_an_index_in_trouble_changes_nothing(tmp_path: Path, data: Path, name: s
 
 def add_versions(folder: Path, text: str) -> None:
     folder.mkdir(exist_ok=True)
-    member = tarfile.TarInfo("uv-0.13.9/crates/uv-python-managed/download-metadata.json")
-    member.size = len(text.encode())
-    with tarfile.open(folder / "uv-0.13.9.tar.gz", "w:gz") as archive:
-        archive.addfile(member, io.BytesIO(text.encode()))
+    files = {"uv-0.13.9/crates/uv-python-managed/download-metadata.json": text.encode()}
+    (folder / "uv-0.13.9.tar.gz").write_bytes(make_tar(files, "w:gz"))
 
 
 def test_the_builds_of_a_python_are_those_that_are_listed(tmp_path: Path, data: Path) -> None:
@@ -336,7 +434,7 @@ def test_cards_are_found_by_what_the_driver_calls_them(tmp_path: Path, data: Pat
     assert (data / "cuda_images.toml").read_bytes() == first
 
 
-@pytest.mark.parametrize("name", ["cards", "slim", "drivers", "digests"])
+@pytest.mark.parametrize("name", ["cards", "slim", "drivers", "digests", "systems", "images"])
 @pytest.mark.parametrize(
     "reply",
     [
@@ -387,11 +485,12 @@ def test_a_run_that_was_stopped_goes_on_with_what_it_has(tmp_path: Path, data: P
 
 def test_every_row_of_what_is_refreshed_reads_as_it_is_written() -> None:
     lists: dict[str, tuple[str, ...]] = {
-        "tensorflow_builds": ("build", "and_cuda"),
-        "compatibility": ("needs",),
+        "tensorflow_builds": ("build", "and_cuda", "code"),
+        "compatibility": ("needs", "ptx"),
         "standalone_pythons": ("build",),
     }
-    lists |= {"python_images": ("slim",), "cuda_images": ("card", "driver"), "ngc_tensorflow": ("digest",)}
+    lists |= {"python_images": ("slim", "system"), "cuda_images": ("image", "card", "driver")}
+    lists |= {"ngc_tensorflow": ("digest",), "environ": (), "determinism_variables": ()}
     for stem, names in lists.items():
         text = (DATA / f"{stem}.toml").read_text(encoding="utf-8")
         for name in names:

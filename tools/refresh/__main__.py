@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from envlock.data import compatibility, image_tables
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import EnvlockError
-from refresh import cards, nvidia, slim, standalone, tensorflow
+from refresh import cards, nvidia, slim, standalone, systems, tensorflow, wheel
 from refresh.found import Found
 from refresh.rows import add_evidence, merge, set_horizon
 from refresh.web import MIRROR, Web
@@ -24,16 +24,22 @@ from refresh.web import MIRROR, Web
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "envlock" / "data"
 Ask = Callable[[Web, dict[str, Any], str], Found]
-MODULES: dict[str, tuple[str, Ask, type[BaseModel]]] = {
+MODULES: dict[str, tuple[str, Ask, type[BaseModel] | None]] = {
     "tensorflow": ("tensorflow_builds", tensorflow.ask_builds, image_tables.BuildsTable),
     "needs": ("compatibility", tensorflow.ask_needs, compatibility.CompatibilityTable),
+    "code": ("tensorflow_builds", wheel.ask_code, image_tables.BuildsTable),
+    "ptx": ("compatibility", wheel.ask_ptx, compatibility.CompatibilityTable),
+    "variables": ("environ", wheel.ask_names, None),
+    "flags": ("determinism_variables", wheel.ask_names, None),
     "standalone": ("standalone_pythons", standalone.ask, image_tables.StandaloneTable),
     "slim": ("python_images", slim.ask, image_tables.PythonImagesTable),
+    "systems": ("python_images", systems.ask, image_tables.PythonImagesTable),
+    "images": ("cuda_images", nvidia.ask_images, image_tables.CudaImagesTable),
     "cards": ("cuda_images", cards.ask, image_tables.CudaImagesTable),
     "drivers": ("cuda_images", nvidia.ask_drivers, image_tables.CudaImagesTable),
     "digests": ("ngc_tensorflow", nvidia.ask_digests, image_tables.NgcTable),
 }
-"""What can be asked: its table, who asks, and what a row must be."""
+"""What can be asked: its table, who asks, and what a row must be where rows are written."""
 LIMIT = 60
 """Days after which a table is too old; NVIDIA and TensorFlow release something every month."""
 SHOWN = 40
@@ -93,7 +99,8 @@ def refresh(name: str, web: Web, data: Path, day: str) -> tuple[list[str], list[
             text = add_evidence(text, found.evidence)
         if found.moves_horizon and not wrong:
             text = set_horizon(text, day, found.through)
-        model.model_validate(tomllib.loads(text))
+        if model is not None:
+            model.model_validate(tomllib.loads(text))
     except EnvlockError as error:
         return [f"{error.message}; nothing was changed"], []
     except ValidationError as error:

@@ -1,24 +1,72 @@
-"""What tables of others tell of NVIDIA's images: the driver of a CUDA, and digests of its TensorFlow images."""
+"""NVIDIA's images: those of CUDA by their Dockerfiles; drivers of CUDA and digests of TensorFlow images by tables of others."""
 
 from __future__ import annotations
 
+import io
+import json
 import re
+import tarfile
 from typing import Any
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
 from refresh.found import Found
 from refresh.rows import Asked, Row
-from refresh.web import Web
+from refresh.web import Web, unpack
 
 IMAGES = "https://raw.githubusercontent.com/triton-inference-server/server/main/docs/introduction/compatibility.md"
+TREE = "https://gitlab.com/nvidia/container-images/cuda/-/archive/master/cuda-master.tar.gz"
 DIGESTS = "https://raw.githubusercontent.com/singularityhub/shpc-registry/main/nvcr.io/nvidia/tensorflow/container.yaml"
 IMAGE = re.compile(
     r"^\| (\d\d\.\d\d) .* \| (\d+\.\d+\.\d+)(?:\.\d+)? +\| (\d{3}(?:\.\d+)+) +\|", re.MULTILINE
 )
 DIGEST = re.compile(r"^  (\S+): (sha256:[0-9a-f]{64})$", re.MULTILINE)
+DOCKERFILE = re.compile(
+    r".*?\bdist/(end-of-life/)?([\d.]+)/ubuntu(\d\d)(\d\d)/runtime/(cudnn\d*)/Dockerfile"
+)
+CUDNN = re.compile(r"^ENV NV_CUDNN_VERSION[ =]([\d.]+)", re.MULTILINE)
+NCCL = re.compile(r"^ENV NV_LIBNCCL_PACKAGE_VERSION[ =]([\d.]+)", re.MULTILINE)
+EVIDENCE = {
+    "tree": "https://gitlab.com/nvidia/container-images/cuda: the Dockerfiles below dist and dist/end-of-life"
+}
 SINCE = (13, 0)
 """Images with an older CUDA have drivers that its release notes do not name, such as those of its development."""
+
+
+def ask_images(web: Web, table: dict[str, Any], day: str) -> Found:
+    """Return the images of cuda_images.toml, by the Dockerfiles that they are built from."""
+    texts = json.loads(web.get(TREE, read_tree))
+    commit, rows = texts.pop("commit"), []
+    oldest = parse_release(table["image"][0]["cuda"])
+    for path, text in texts.items():
+        match = DOCKERFILE.fullmatch(path)
+        if match is None or parse_release(match[2]) < oldest:
+            continue
+        ended, cuda, *ubuntu, token = match.groups()
+        cudnn = CUDNN.search(text)
+        nccl = NCCL.search(texts.get(path.replace(f"/{token}/", "/"), ""))
+        if cudnn is None:
+            raise OutsideError(f"{path} names no cuDNN", hint=f"look at {TREE}")
+        row: dict[str, Any] = {"cuda": cuda, "ubuntu": ".".join(ubuntu), "token": token}
+        row |= {"cudnn": cudnn[1]} | ({"nccl": nccl[1]} if nccl else {})
+        row |= {"arm64": True} if "base-arm64" in text else {}
+        row |= {"end_of_life": True} if ended else {}
+        rows.append({**row, "source": f"tree: commit {commit}, asked on {day}"})
+    if not rows:
+        raise OutsideError(f"{TREE} has no image with cuDNN", hint="look at it")
+    found = Found(evidence=EVIDENCE)
+    grows = ("nccl", "arm64", "end_of_life")
+    found.lists = [Asked("image", rows, _get_image, _order_image, "tree", grows=grows)]
+    newest = max((row["cuda"] for row in rows), key=parse_release)
+    found.through = max(newest, table["horizon"]["through"], key=parse_release)
+    return found
+
+
+def read_tree(body: bytes) -> str:
+    """Return the commit of an archive of that repository, and its Dockerfiles by path."""
+    texts = unpack(body, lambda name: "/runtime/" in name and name.endswith("/Dockerfile"))
+    with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+        return json.dumps({"commit": archive.pax_headers.get("comment", "unknown"), **texts})
 
 
 def ask_drivers(web: Web, table: dict[str, Any], day: str) -> Found:
@@ -49,6 +97,14 @@ def ask_digests(web: Web, table: dict[str, Any], day: str) -> Found:
     return Found(
         [Asked("digest", rows, _get_tag, _order_tag, "shpc", complete=False)], moves_horizon=False
     )
+
+
+def _get_image(row: Row) -> tuple[str, ...]:
+    return row["cuda"], row["ubuntu"], row["token"]
+
+
+def _order_image(row: Row) -> tuple[tuple[int, ...], ...]:
+    return parse_release(row["cuda"]), parse_release(row["ubuntu"])
 
 
 def _order(row: Row) -> tuple[int, ...]:

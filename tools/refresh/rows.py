@@ -10,6 +10,8 @@ from typing import Any
 
 import tomllib
 
+from envlock.runtime.release import parse_release
+
 Row = Mapping[str, Any]
 
 
@@ -22,7 +24,7 @@ class Asked:
         rows: in any order; the columns that the source does not know are left out.
         key: what no two rows share.
         order: by what rows are sorted.
-        grows: columns whose value may become larger: a number, or a list with more entries.
+        grows: columns that may be filled in, or become larger: a number, a version, or a list with more entries.
         complete: whether the source lists all that there is, so that a row of its own that it no longer has is reported.
         own: how the `source` of a row from here begins.
     """
@@ -48,8 +50,8 @@ class Merged:
 def merge(text: str, asked: Asked) -> Merged:
     """Return a table with the rows of a source: new ones in their place, known ones as they stand.
 
-    A row that says something else than the source stays, and is reported; but one that a release candidate was the source of
-    is replaced.
+    A row that says something else than the source stays, and is reported; but one whose
+    source is the wheel of a release candidate is replaced.
     """
     start, end, lines = find_list(text, asked.name)
     rows = [parse_row(line) for line in lines]
@@ -67,7 +69,7 @@ def merge(text: str, asked: Asked) -> Merged:
         is_larger = all(
             name in asked.grows and _has_grown(old.get(name), row[name]) for name in differing
         )
-        if is_larger or re.search(r"\drc\d", old["source"]):
+        if is_larger or re.search(r"-[\d.]+rc\d+-cp", old["source"]):
             rows[number] = {**old, **row}
             lines[number] = format_row(rows[number])
             merged.added.append(f"{label}: {_show(old, differing)} -> {_show(row, differing)}")
@@ -143,8 +145,12 @@ def set_horizon(text: str, day: str, through: str | None) -> str:
 
 
 def _has_grown(old: Any, new: Any) -> bool:
+    if old is None:
+        return True
     if isinstance(old, list) and isinstance(new, list):
         return set(old) < set(new)
+    if isinstance(old, str) and isinstance(new, str):
+        return parse_release(new) > parse_release(old)
     return isinstance(old, int) and isinstance(new, int) and new > old
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
 from refresh.found import Found
-from refresh.rows import Asked, Row
+from refresh.rows import Asked
 from refresh.web import Web
 
 URL = "https://raw.githubusercontent.com/docker-library/official-images/master/library/python"
@@ -25,7 +25,7 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
     if commit is None or not newest:
         raise OutsideError(f"{URL} is not the list of images of Python", hint="look at it")
     known = {(row["python"], row["suite"]): row for row in table["slim"]}
-    systems = {row["name"] for row in table["system"]}
+    systems = [row["name"] for row in table["system"]]
     found, rows = Found(), []
     for (python, suite), patch in newest.items():
         source = f"docker-library: commit {commit[1]}, asked on {day}"
@@ -57,7 +57,7 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
             "slim",
             rows,
             lambda row: (row["python"], row["suite"]),
-            _order,
+            lambda row: (parse_release(row["python"]), systems.index(row["suite"])),
             "docker-library",
             grows=("last",),
             complete=False,
@@ -71,10 +71,3 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
         (f"{python}.{last}" for (python, _), last in ends.items()), key=parse_release
     )
     return found
-
-
-SUITES = ("stretch", "buster", "bullseye", "bookworm", "trixie")
-
-
-def _order(row: Row) -> tuple[tuple[int, ...], int]:
-    return parse_release(row["python"]), SUITES.index(row["suite"])

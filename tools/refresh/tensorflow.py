@@ -41,12 +41,12 @@ def ask_builds(web: Web, table: dict[str, Any], day: str) -> Found:
     """Return the rows of tensorflow_builds.toml."""
     found = Found(evidence=EVIDENCE)
     by_version = web.list_wheels("tensorflow")
-    newest = _list_newest(by_version, parse_release(table["build"][0]["tensorflow"]))
+    newest = list_newest(by_version, parse_release(table["build"][0]["tensorflow"]))
     known = {minor(row["tensorflow"]): row for row in table["and_cuda"]}
     builds, extras = [], []
     for version in newest:
         line = [file for each in by_version if _is_line(each, version) for file in by_version[each]]
-        wheel = _choose(_list_linux(by_version[version]), version)
+        wheel = choose(list_linux(by_version[version]), version)
         row: dict[str, Any] = {"tensorflow": str(version), "python": _list_pythons(line)}
         wants = {}
         if version.release >= OLDEST_EXTRA:
@@ -66,10 +66,6 @@ def ask_builds(web: Web, table: dict[str, Any], day: str) -> Found:
         Asked("and_cuda", extras, _get_release, _order, "metadata", complete=False),
     ]
     found.through = str(newest[-1])
-    if all(minor(found.through) not in row["tensorflow"] for row in table["code"]):
-        found.decide.append(
-            f"`code` of {minor(found.through)}, for which GPUs its wheels hold code: `envlock doctor` reads that from them"
-        )
     return found
 
 
@@ -77,10 +73,10 @@ def ask_needs(web: Web, table: dict[str, Any], day: str) -> Found:
     """Return the rows of compatibility.toml: NumPy, protobuf and Keras."""
     found = Found()
     by_version = web.list_wheels("tensorflow-cpu")
-    newest = _list_newest(by_version, OLDEST_NEEDS)
+    newest = list_newest(by_version, OLDEST_NEEDS)
     rows = []
     for version in newest:
-        wheel = _choose(_list_linux(by_version[version]), version)
+        wheel = choose(list_linux(by_version[version]), version)
         source = f"metadata: {wheel.name}, asked on {day}"
         for package, takes in _list_needs(web.read_member(wheel, ".dist-info/METADATA"), wheel):
             rows.append(
@@ -104,9 +100,8 @@ def ask_needs(web: Web, table: dict[str, Any], day: str) -> Found:
         _report_yanked(found, version, by_version[version])
     found.lists = [Asked("needs", rows, _get_need, _order_needs, "metadata", complete=False)]
     found.through = str(newest[-1])
-    for name in ("ptx", "fails"):
-        if not any(matches_version(row["tensorflow"], found.through) for row in table[name]):
-            found.decide.append(f"`{name}` of {minor(found.through)}: the rows end before it")
+    if not any(matches_version(row["tensorflow"], found.through) for row in table["fails"]):
+        found.decide.append(f"`fails` of {minor(found.through)}: the rows end before it")
     return found
 
 
@@ -165,7 +160,7 @@ def _order(row: Row) -> tuple[int, ...]:
     return parse_release(row["tensorflow"])
 
 
-def _list_newest(versions: Iterable[Version], oldest: tuple[int, ...]) -> list[Version]:
+def list_newest(versions: Iterable[Version], oldest: tuple[int, ...]) -> list[Version]:
     """Return the newest version of each minor one; a candidate only where no release is newer.
 
     Raises:
@@ -193,12 +188,12 @@ def _is_line(version: Version, other: Version) -> bool:
     return version.release[:2] == other.release[:2] and version.is_prerelease == other.is_prerelease
 
 
-def _list_linux(files: Iterable[IndexFile]) -> list[IndexFile]:
+def list_linux(files: Iterable[IndexFile]) -> list[IndexFile]:
     return [file for file in files if re.search(r"-(many)?linux\S*_x86_64\.whl$", file.name)]
 
 
 def _list_pythons(files: Iterable[IndexFile]) -> list[str]:
-    found = {_get_python(file) for file in _list_linux(files)}
+    found = {_get_python(file) for file in list_linux(files)}
     return sorted(found, key=parse_release)
 
 
@@ -208,7 +203,7 @@ def _get_python(wheel: IndexFile) -> str:
     return f"{tag[2]}.{tag[3:]}"
 
 
-def _choose(wheels: list[IndexFile], version: Version) -> IndexFile:
+def choose(wheels: list[IndexFile], version: Version) -> IndexFile:
     """Return the wheel that is read for all: that of one Python, else of the newest.
 
     Raises:

@@ -1,15 +1,18 @@
-"""Answers of sources: bounded, and kept for a run that is started again."""
+"""Answers of sources: bounded, and what was found in them kept for a run that is started again."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import io
+import lzma
+import math
 import os
 import tarfile
 import time
 import zipfile
 import zlib
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,6 +25,7 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
+from envlock.packages.indexes.download import download
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.page import IndexFile, list_index_files
 from envlock.packages.indexes.ranges import NoRanges, open_remote_file
@@ -34,8 +38,20 @@ MIRROR = "ENVLOCK_REFRESH_MIRROR"
 """The address of a server that has the sources below their host names: recorded answers."""
 FRESH = 12 * 3600
 """Seconds for which a kept answer counts; the content of a wheel never changes."""
-SECONDS = 900
+SECONDS = 1800
 LARGEST = 64 * 1024 * 1024
+LARGEST_WHEEL = 2 * 1024**3
+UNREADABLE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    lzma.LZMAError,
+    zlib.error,
+    ValueError,
+    NoRanges,
+    EOFError,
+    OSError,
+)
+"""What is raised for bytes that are not what they should be; UnicodeDecodeError is a ValueError."""
 
 
 class Web:
@@ -58,24 +74,20 @@ class Web:
         self._index = index
         self._folder = folder
         self._mirror = mirror
-        self._client = Client(limits=limits or Limits(answer=60, attempts=3))
+        self._client = Client(
+            limits=limits or Limits(answer=60, attempts=3, body=900, largest=LARGEST_WHEEL)
+        )
         self._end = time.monotonic() + SECONDS
 
-    def get(self, url: str) -> str:
-        """Return a text.
+    def get(self, url: str, read: Callable[[bytes], str] = bytes.decode) -> str:
+        """Return a text, or what `read` finds in the answer.
 
         Raises:
-            OutsideError: the source cannot be reached, refuses, or does not send text; or the time for all sources is up.
+            OutsideError: the source cannot be reached, refuses, or sends something else; or the time for all sources is up.
         """
         asked = self._translate(url)
-        kept = self._folder / hashlib.sha256(asked.encode()).hexdigest()
-        if kept.exists() and time.time() - kept.stat().st_mtime < FRESH:
-            return kept.read_text(encoding="utf-8")
-        self._check_time()
-        answer = self._client.get(asked, limit=LARGEST)
-        if answer.status != HTTPStatus.OK:
-            raise make_refusal(answer)
-        return self._keep(kept, answer.body, url)
+        key = f"{asked} {read.__qualname__}"
+        return self._find(key, url, lambda: read(self._download(asked)), FRESH)
 
     def list_wheels(self, project: str) -> dict[Version, list[IndexFile]]:
         """Return the wheels of a project by version.
@@ -96,24 +108,37 @@ class Web:
         return found
 
     def read_member(self, wheel: IndexFile, suffix: str) -> str:
-        """Return the file of a wheel whose path ends with `suffix`.
+        """Return the file of a wheel whose path ends with `suffix`, of which only that is fetched.
 
         Raises:
             OutsideError: the server does not answer, or sends no wheel with one such file.
         """
-        kept = self._keep_at(wheel, suffix)
-        if kept.exists():
-            return kept.read_text(encoding="utf-8")
-        self._check_time()
-        try:
+
+        def read() -> str:
             with zipfile.ZipFile(open_remote_file(self._client, wheel.url)) as archive:
                 (name,) = [each for each in archive.namelist() if each.endswith(suffix)]
-                body = archive.read(name)
-        except (zipfile.BadZipFile, ValueError, NoRanges, EOFError) as error:
-            raise OutsideError(
-                f"{wheel.name} has no single readable {suffix}", hint="ask again later"
-            ) from error
-        return self._keep(kept, body, wheel.name)
+                return archive.read(name).decode()
+
+        return self._find(f"{wheel.sha256 or wheel.url} {suffix}", wheel.name, read)
+
+    def examine(self, wheel: IndexFile, read: Callable[[Path], str]) -> str:
+        """Return what `read` finds in a wheel, which is fetched as a whole, and then removed.
+
+        Raises:
+            OutsideError: the server does not answer, or sends something else.
+        """
+
+        def fetch() -> str:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file = self._folder / wheel.name
+            try:
+                download(self._client, wheel.url, file, sha256=wheel.sha256, size=wheel.size)
+                return read(file)
+            finally:
+                file.unlink(missing_ok=True)
+
+        key = f"{wheel.sha256 or wheel.url} {read.__qualname__}"
+        return self._find(key, wheel.name, fetch)
 
     def read_source(self, project: str, suffix: str) -> tuple[str, str]:
         """Return the newest release of a project, and the file of its source whose path ends with `suffix`.
@@ -130,31 +155,40 @@ class Web:
             raise OutsideError(f"the index has no source of {project}", hint="ask again later")
         version = max(sources, key=lambda each: (not each.is_prerelease, each))
         source = sources[version]
-        kept = self._keep_at(source, suffix)
-        if kept.exists():
-            return str(version), kept.read_text(encoding="utf-8")
-        answer = self._client.get(source.url, limit=LARGEST)
+
+        def read() -> str:
+            body = self._download(source.url)
+            if source.sha256 not in (None, hashlib.sha256(body).hexdigest()):
+                raise ValueError("it is not what the index lists")
+            (text,) = unpack(body, lambda name: name.endswith(suffix)).values()
+            return text
+
+        key = f"{source.sha256 or source.url} {suffix}"
+        return str(version), self._find(key, source.name, read)
+
+    def _find(self, key: str, name: str, read: Callable[[], str], seconds: float = math.inf) -> str:
+        """Return what was found earlier, at most so long ago, or what is read now."""
+        place = self._folder / hashlib.sha256(key.encode()).hexdigest()
+        if place.exists() and time.time() - place.stat().st_mtime < seconds:
+            return place.read_text(encoding="utf-8")
+        self._check_time()
+        try:
+            text = read()
+        except UNREADABLE as error:
+            raise OutsideError(
+                f"{name} is not what was asked for ({error})", hint="ask again later"
+            ) from error
+        self._folder.mkdir(parents=True, exist_ok=True)
+        draft = place.with_suffix(f".{os.getpid()}")
+        draft.write_text(text, encoding="utf-8", newline="")
+        draft.replace(place)
+        return text
+
+    def _download(self, url: str) -> bytes:
+        answer = self._client.get(url, limit=LARGEST)
         if answer.status != HTTPStatus.OK:
             raise make_refusal(answer)
-        try:
-            with tarfile.open(fileobj=io.BytesIO(answer.body)) as archive:
-                (member,) = [
-                    each for each in archive if each.isreg() and each.name.endswith(suffix)
-                ]
-                stream = archive.extractfile(member)
-                assert stream is not None  # it is a regular file
-                body = stream.read(LARGEST)
-        except (tarfile.TarError, ValueError, OSError, EOFError, zlib.error) as error:
-            raise OutsideError(
-                f"{source.name} has no single readable {suffix}", hint="ask again later"
-            ) from error
-        if source.sha256 not in (None, hashlib.sha256(answer.body).hexdigest()):
-            raise OutsideError(f"{source.name} is not what the index lists", hint="ask again later")
-        return str(version), self._keep(kept, body, source.name)
-
-    def _keep_at(self, file: IndexFile, suffix: str) -> Path:
-        name = f"{file.sha256 or file.url} {suffix}"
-        return self._folder / hashlib.sha256(name.encode()).hexdigest()
+        return answer.body
 
     def _translate(self, url: str) -> str:
         if self._mirror is None:
@@ -169,13 +203,18 @@ class Web:
                 hint="run it again: it goes on from here",
             )
 
-    def _keep(self, place: Path, body: bytes, name: str) -> str:
-        try:
-            text = body.decode("utf-8")
-        except UnicodeDecodeError:
-            raise OutsideError(f"{name} is not text", hint="ask again later") from None
-        self._folder.mkdir(parents=True, exist_ok=True)
-        draft = place.with_suffix(f".{os.getpid()}")
-        draft.write_text(text, encoding="utf-8", newline="")
-        draft.replace(place)
-        return text
+
+def unpack(body: bytes, is_wanted: Callable[[str], bool]) -> dict[str, str]:
+    """Return the texts of a tar archive by path, of the files that are wanted.
+
+    Raises:
+        tarfile.TarError, ValueError, OSError, EOFError, zlib.error: it is none, or one is no text.
+    """
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+        for member in archive:
+            if member.isreg() and is_wanted(member.name):
+                stream = archive.extractfile(member)
+                assert stream is not None  # it is a regular file
+                found[member.name] = stream.read(LARGEST).decode()
+    return found
