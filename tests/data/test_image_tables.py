@@ -181,7 +181,7 @@ def test_the_extra_brings_the_cuda_that_its_tensorflow_was_built_for() -> None:
         (image_tables.NgcRelease, {"release": "25.02", "tags": ["x:y"], "source": "x"}),
         (image_tables.KnownDigest, {"digest": "sha256:" + "0" * 63, "source": "x"}),
         (image_tables.CudaImage, {"cuda": "12.0", "ubuntu": "22.10", "token": "cudnn8", "cudnn": "8.0", "source": "x"}),
-        (image_tables.SlimImages, {"python": "3.11", "suite": "sid", "first": 0, "last": 1, "source": "x"}),
+        (image_tables.SlimImages, {"python": "3.11", "suite": "slim-sid", "first": 0, "last": 1, "source": "x"}),
     ],
 )
 def test_a_row_that_is_none_is_refused(model: type[BaseModel], row: dict[str, Any]) -> None:

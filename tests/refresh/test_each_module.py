@@ -51,7 +51,6 @@ def copy_with_less(folder: Path) -> Path:
     copy = Path(shutil.copytree(DATA, folder))
     for name, left_out in (
         ("standalone_pythons", 'python = "3.15.'),
-        ("cuda_images", 'chip = "GB'),
         ("cuda_images", 'cuda = "13.4.1", driver'),
         ("ngc_tensorflow", '"23.09-tf2-py3", digest'),
         ("python_images", '{ name = "ubuntu26.04"'),
@@ -59,6 +58,7 @@ def copy_with_less(folder: Path) -> Path:
     ):
         lines = (copy / f"{name}.toml").read_text(encoding="utf-8").splitlines()
         kept = "".join(f"{line}\n" for line in lines if left_out not in line)
+        kept = kept.replace('"NVIDIA A100-SXM4-40GB", ', "")
         (copy / f"{name}.toml").write_text(kept, encoding="utf-8")
     return copy
 

@@ -17,8 +17,7 @@ from envlock.data import compatibility, image_tables
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import EnvlockError
 from refresh import cards, nvidia, slim, standalone, systems, tensorflow, wheel
-from refresh.found import Found
-from refresh.rows import add_evidence, merge, set_horizon
+from refresh.rows import Found, merge, set_horizon
 from refresh.web import MIRROR, Web
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,8 +94,6 @@ def refresh(name: str, web: Web, data: Path, day: str) -> tuple[list[str], list[
         for asked in found.lists:
             merged = merge(text, asked)
             text, added, wrong = merged.text, [*added, *merged.added], [*wrong, *merged.wrong]
-        if added:
-            text = add_evidence(text, found.evidence)
         if found.moves_horizon and not wrong:
             text = set_horizon(text, day, found.through)
         if model is not None:

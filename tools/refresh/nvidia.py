@@ -10,8 +10,7 @@ from typing import Any
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
-from refresh.found import Found
-from refresh.rows import Asked, Row
+from refresh.rows import Asked, Found, Row
 from refresh.web import Web, unpack
 
 IMAGES = "https://raw.githubusercontent.com/triton-inference-server/server/main/docs/introduction/compatibility.md"
@@ -26,9 +25,6 @@ DOCKERFILE = re.compile(
 )
 CUDNN = re.compile(r"^ENV NV_CUDNN_VERSION[ =]([\d.]+)", re.MULTILINE)
 NCCL = re.compile(r"^ENV NV_LIBNCCL_PACKAGE_VERSION[ =]([\d.]+)", re.MULTILINE)
-EVIDENCE = {
-    "tree": "https://gitlab.com/nvidia/container-images/cuda: the Dockerfiles below dist and dist/end-of-life"
-}
 SINCE = (13, 0)
 """Images with an older CUDA have drivers that its release notes do not name, such as those of its development."""
 
@@ -54,7 +50,7 @@ def ask_images(web: Web, table: dict[str, Any], day: str) -> Found:
         rows.append({**row, "source": f"tree: commit {commit}, asked on {day}"})
     if not rows:
         raise OutsideError(f"{TREE} has no image with cuDNN", hint="look at it")
-    found = Found(evidence=EVIDENCE)
+    found = Found()
     grows = ("nccl", "arm64", "end_of_life")
     found.lists = [Asked("image", rows, _get_image, _order_image, "tree", grows=grows)]
     newest = max((row["cuda"] for row in rows), key=parse_release)

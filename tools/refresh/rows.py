@@ -1,4 +1,4 @@
-"""Rows of a TOML table, a line each: what a source says is added, and nothing that stands there is lost."""
+"""What a module returns, and rows of a TOML table, a line each: what is new is added, and nothing that stands there is lost."""
 
 from __future__ import annotations
 
@@ -36,6 +36,25 @@ class Asked:
     own: str
     grows: tuple[str, ...] = ()
     complete: bool = True
+
+
+@dataclass
+class Found:
+    """What a source says about one table.
+
+    Attributes:
+        lists: the rows, by list.
+        through: the newest version that the source has; None where it does not tell, or is not what the table is about.
+        decide: what a person must decide, as sentences.
+        wrong: what contradicts the table in another way than a row can.
+        moves_horizon: whether the whole table was checked by this.
+    """
+
+    lists: list[Asked] = field(default_factory=list)
+    through: str | None = None
+    decide: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    moves_horizon: bool = True
 
 
 @dataclass
@@ -123,17 +142,6 @@ def format_row(row: Row) -> str:
         f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in row.items()
     )
     return f"  {{ {cells} }},"
-
-
-def add_evidence(text: str, evidence: Mapping[str, str]) -> str:
-    """Return a table whose [evidence] has these keys; those that are there stay as they are."""
-    known = tomllib.loads(text)["evidence"]
-    lines = "".join(
-        f"{key} = {json.dumps(said, ensure_ascii=False)}\n"
-        for key, said in evidence.items()
-        if key not in known
-    )
-    return text.replace("\n[evidence]\n", f"\n[evidence]\n{lines}", 1)
 
 
 def set_horizon(text: str, day: str, through: str | None) -> str:

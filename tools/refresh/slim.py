@@ -7,8 +7,7 @@ from typing import Any
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
-from refresh.found import Found
-from refresh.rows import Asked
+from refresh.rows import Asked, Found
 from refresh.web import Web
 
 URL = "https://raw.githubusercontent.com/docker-library/official-images/master/library/python"

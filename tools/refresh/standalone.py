@@ -9,17 +9,13 @@ from urllib.parse import unquote
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
-from refresh.found import Found
-from refresh.rows import Asked, Row
+from refresh.rows import Asked, Found, Row
 from refresh.web import Web
 
 LIST = "/download-metadata.json"
 FILE = re.compile(
     r"cpython-(3\.\d+\.\d+)\+(\d{8})-(x86_64|aarch64)-unknown-linux-gnu-install_only(_stripped)?\.tar\.gz"
 )
-EVIDENCE = {
-    "uv": "https://pypi.org/project/uv/: download-metadata.json in its source, the builds that `uv python install` takes"
-}
 
 
 def ask(web: Web, table: dict[str, Any], day: str) -> Found:
@@ -43,7 +39,7 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
         raise OutsideError(
             f"uv {version} lists no build for Linux", hint="look at its download-metadata.json"
         )
-    found = Found([Asked("build", rows, _get_key, _order, "uv: ", complete=False)], EVIDENCE)
+    found = Found([Asked("build", rows, _get_key, _order, "uv: ", complete=False)])
     found.through = max((row["python"] for row in [*rows, *table["build"]]), key=parse_release)
     added = sorted(
         {row["python"] for row in rows if (row["python"], row["machine"]) not in known},

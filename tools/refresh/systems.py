@@ -10,8 +10,7 @@ from typing import Any
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
-from refresh.found import Found
-from refresh.rows import Asked, Row
+from refresh.rows import Asked, Found, Row
 from refresh.web import LARGEST, Web, unpack
 
 ARCHIVES = {"debian": "https://deb.debian.org/debian", "ubuntu": "http://archive.ubuntu.com/ubuntu"}
@@ -21,11 +20,6 @@ POCKETS = {"debian": ("",), "ubuntu": ("", "-updates")}
 STANZA = re.compile(
     r"^Package: (libc6|python3(?:\.\d+)?|gcc(?:-\d+)?|distro-info-data)\n(?:.+\n)*", re.MULTILINE
 )
-EVIDENCE = {
-    "archive": "dists/SUITE/main/binary-amd64/Packages.xz of https://deb.debian.org/debian and http://archive.ubuntu.com/ubuntu "
-    "(with SUITE-updates): libc6, what python3 and gcc depend on; releases and `ended`: debian.csv and ubuntu.csv of "
-    "Debian's package distro-info-data"
-}
 
 
 def ask(web: Web, table: dict[str, Any], day: str) -> Found:
@@ -37,7 +31,7 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
         raise OutsideError("Debian has no distro-info-data", hint="look at its archive") from None
     releases = json.loads(web.get(url, read_releases))
     known = {row["name"]: row for row in table["system"]}
-    found, rows = Found(evidence=EVIDENCE, moves_horizon=False), []
+    found, rows = Found(moves_horizon=False), []
     for name, text in releases.items():
         for release in csv.DictReader(text.splitlines()):
             version, suite = release["version"].partition(" ")[0], release["series"]

@@ -15,8 +15,7 @@ from envlock.data.specifiers import matches_version
 from envlock.packages.indexes.page import IndexFile
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import minor, parse_release
-from refresh.found import Found
-from refresh.rows import Asked, Row
+from refresh.rows import Asked, Found, Row
 from refresh.web import Web
 
 PACKAGES = ("numpy", "protobuf", "keras", "keras-nightly")
@@ -29,17 +28,13 @@ LINUX = {
     "os_name": "posix",
 }
 EXTRA = ("exact", "cuda", "cudnn", "nccl")
-EVIDENCE = {
-    "wheels": "https://pypi.org/simple/tensorflow/: the tags of its wheels for Linux on x86-64; CUDA and cuDNN as its "
-    "extra and-cuda requires them, which agree with the tested builds from 2.14 to 2.21"
-}
 PREFERRED = "cp311"
 """The Python whose wheel is read where there is one: the other rows are those of that wheel."""
 
 
 def ask_builds(web: Web, table: dict[str, Any], day: str) -> Found:
     """Return the rows of tensorflow_builds.toml."""
-    found = Found(evidence=EVIDENCE)
+    found = Found()
     by_version = web.list_wheels("tensorflow")
     newest = list_newest(by_version, parse_release(table["build"][0]["tensorflow"]))
     known = {minor(row["tensorflow"]): row for row in table["and_cuda"]}

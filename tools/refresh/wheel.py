@@ -17,8 +17,7 @@ from envlock.data.runtime_tables import load_cuda_table
 from envlock.data.specifiers import matches_version
 from envlock.diagnosis.fatbin import read_gpu_code
 from envlock.runtime.release import minor, parse_release
-from refresh.found import Found
-from refresh.rows import Asked, Row
+from refresh.rows import Asked, Found, Row
 from refresh.tensorflow import choose, list_linux, list_newest
 from refresh.web import Web
 
