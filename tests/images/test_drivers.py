@@ -22,7 +22,7 @@ def test_the_driver_that_came_with_a_cuda_and_the_oldest_that_runs_it() -> None:
         "10.1.243": ("418.39", "418.39"),
         "13.0.1": ("580.82.07", "580"),
         "13.3.1": ("610.43.02", "580"),
-        "13.4.2": ("615.61", "580"),
+        "13.4.2": ("615.71.09", "580"),
     }
     floors = {cuda: find_driver_floor(cuda, TABLES.cuda) for cuda in drivers}
     assert {
