@@ -208,7 +208,7 @@ def unpack(body: bytes, is_wanted: Callable[[str], bool]) -> dict[str, str]:
     """Return the texts of a tar archive by path, of the files that are wanted.
 
     Raises:
-        tarfile.TarError, ValueError, OSError, EOFError, zlib.error: it is none, or one is no text.
+        tarfile.TarError, ValueError, OSError, EOFError, zlib.error: the archive is damaged, or a file does not have text.
     """
     found = {}
     with tarfile.open(fileobj=io.BytesIO(body)) as archive:

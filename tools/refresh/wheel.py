@@ -137,7 +137,7 @@ def scan(file: Path) -> str:
     """Return what stands in the libraries and Python files of a wheel.
 
     Raises:
-        ValueError, BadZipFile: it is no wheel with such libraries.
+        ValueError, BadZipFile: the wheel is damaged, or has no GPU code.
     """
     names: set[str] = set()
     targets: list[set[str]] = []
