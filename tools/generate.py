@@ -390,7 +390,8 @@ def loaded_table() -> dict[str, object]:
     """Return what the runtime half reads of loaded.toml."""
     loaded = runtime_tables.load_loaded_table()
     roles = {row.name: row.begins for row in loaded.role}
-    return {"patched": loaded.changed_by_distributors, "roles": roles}
+    of_base = [row.name for row in loaded.role if row.of_base]
+    return {"patched": loaded.changed_by_distributors, "of_base": of_base, "roles": roles}
 
 
 def outputs() -> dict[str, str]:

@@ -535,10 +535,6 @@ def dump_shipped_lock(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
     # It does not have what a build adds to a lockfile, or a rebuild would differ.
     document.pop("base_image", None)
     document.pop("image", None)
-    # These files are the base's own.
-    for row in load_image_defaults().of_base:
-        section, _, name = row.path.partition(".")
-        (document["facts"].get(section) or {}).pop(name, None)
     if amended:
         document["facts"]["environ"] = {**(lock.facts.environ or {}), **amended}
     return dump(Lockfile.model_validate(document))

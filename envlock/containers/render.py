@@ -53,13 +53,14 @@ def apptainer(plan: BuildPlan) -> str:
     donor_by_digest = _drop_tag(donor, "base_image.python") if donor else None
     programs = steps(plan)
     for_build = ["runtime.tar"]
-    for_image = ["lock.tar"]
+    for_image: list[str] = []
     unpacked = [f"{name}.tar" for name in programs]
     if plan.debian:
         for_build.append("apt.tar")
     for_build += [f"{layer.name}.tar" for layer in plan.layers]
+    for_build.append("lock.tar")
     if plan.added.files:
-        for_image.insert(0, "code.tar")
+        for_image.append("code.tar")
     if donor or plan.base.python_archive:
         unpacked.insert(0, "python.tar")
     if plan.base.python_archive:
@@ -159,6 +160,8 @@ def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
     programs["runtime"] = (*install, "runtime")
     for layer in plan.layers:
         programs[layer.name] = (*install, "wheels", layer.name, plan.venv)
+    if plan.lock is not None:
+        programs["lock"] = (*install, "lock")
     return programs
 
 
@@ -173,8 +176,11 @@ def _make_fields(plan: BuildPlan) -> dict[str, object]:
     stages = dict.fromkeys(programs, "built")
     # Each in a stage of its own: when its wheels change, only its own step runs again.
     stages.update((layer.name, layer.name) for layer in plan.layers)
-    # The runtime half changes with envlock, so it comes after the packages.
+    # The runtime half changes with envlock, so it comes after the packages; the lockfile comes last.
     stages["runtime"] = stages.pop("runtime")
+    if "lock" in stages:
+        stages.pop("lock")
+        stages["lock"] = "lock"
     donor = None
     if plan.base.python_from:
         donor = _check_reference(plan.base.python_from, "base_image.python")
@@ -197,6 +203,7 @@ def _make_fields(plan: BuildPlan) -> dict[str, object]:
         "venv": programs.get("venv"),
         "account": programs["account"],
         "runtime": programs["runtime"],
+        "lock": programs.get("lock"),
         "wheels": [
             {"name": _check_layer(layer.name), "install": programs[layer.name]}
             for layer in plan.layers

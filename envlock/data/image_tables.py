@@ -286,8 +286,8 @@ def load_image_tables() -> Tables:
     )
 
 
-class OwnedFact(Row):
-    """Facts that belong to the machine that a container runs on, or to the base of its image."""
+class HostFact(Row):
+    """Facts that belong to the machine that a container runs on, not to its image."""
 
     path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.]+$")]
     why: Sentence
@@ -322,8 +322,7 @@ class ImageTable(Row):
     """image.toml."""
 
     evidence: dict[str, Text]
-    host: list[OwnedFact]
-    of_base: list[OwnedFact]
+    host: list[HostFact]
     token_server: list[TokenServer]
     shared_memory: SharedMemory
     ngc: RouteDefaults

@@ -424,6 +424,7 @@ class LoadedRole(Row):
 
     name: Annotated[str, Field(pattern=r"^[a-z]+$")]
     begins: Annotated[list[Text], Field(min_length=1)]
+    of_base: bool = False
     source: Text
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.judgement import verify
+from envlock.runtime.host import Host
+from envlock.runtime.judgement import LOADED, collect_here, verify
 from envlock.runtime.recipe import get_always_needed
 from envlock.runtime.report import ERROR, Finding, clean
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from envlock.runtime.errors import EnvlockError
     from envlock.runtime.facts import Document
-    from envlock.runtime.host import Host
     from envlock.runtime.report import Report
 
 VENV = "/opt/venv"
@@ -39,9 +39,23 @@ def verify_image(
     host: Optional[Host] = None,
 ) -> Report:
     """Compare this container with the lockfile, and with the variables that the image itself sets;
-    see `verify`.
+    see `verify`. If the lockfile has what a process loads, what of that is the base's is read.
     """
-    report = verify(lock, policy, deep=deep, host=host)
+    host = host or Host()
+    live = collect_here(lock, host)
+    if LOADED not in lock["facts"]:
+        report = verify(lock, policy, deep=deep, live=live)
+    else:
+        # Not at the top: not every lockfile has what a process loads.
+        from envlock.runtime.loaded.agreement import name_files
+        from envlock.runtime.loaded.base_files import describe_base
+
+        seen, places = describe_base(lock["facts"][LOADED], host)
+        held = {name: lock["facts"][LOADED][name] for name in seen}
+        lock = {**lock, "facts": {**lock["facts"], LOADED: held}}
+        live = live.with_facts({**live.facts, LOADED: seen})
+        report = verify(lock, policy, deep=deep, live=live)
+        name_files(report.findings, places)
     findings = promises(os.environ)
     if findings:
         report = report.add_findings(findings)

@@ -1,5 +1,5 @@
-"""What a build asks of an image that it has made: facts, what is wrong with its files and with what it loads, and which
-files are its own.
+"""What a build asks of an image: facts, what is wrong with its files and with what it loads, which files are its own, and
+the lockfile that it is held to.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from envlock.runtime.files.file_digest import hash_file
 from envlock.runtime.host import Host
 from envlock.runtime.image import explain
 from envlock.runtime.judgement import LOADED, collect_here
+from envlock.runtime.loaded.base_files import hold_base
 from envlock.runtime.loaded.process_check import check_process
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.report import clean
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def print_answer(argv: List[str], lock_path: str, load: Load) -> int:
-    """Print the answer to `--facts`, `--deep`, `--loaded` or `--files EPOCH` as JSON; return the exit code.
+    """Print the answer to `--facts`, `--deep`, `--loaded`, `--held` or `--files EPOCH` as JSON; return the exit code.
 
     Args:
         argv: the question.
@@ -41,6 +42,8 @@ def print_answer(argv: List[str], lock_path: str, load: Load) -> int:
             answer = list_files(int(argv[1]))  # type: object
         elif argv[0] == "--loaded":
             answer = check_loaded(lock_path, load)
+        elif argv[0] == "--held":
+            answer = hold_base(read_file(lock_path), Host())
         else:
             answer = collect_facts(lock_path, with_files=argv[0] == "--deep")
     except EnvlockError as error:

@@ -85,20 +85,41 @@ def test_the_locked_environment_is_built_and_verified_inside(engine: str, ngc: P
     assert ran.stdout == "1000 2.17.0 True\n"
 
 
-LOADED = {"imports": ["tensorflow"], "interpreter": {"python": "0" * 16}, "standard": {"json": "0" * 16}}
+LOADED = {
+    "imports": ["tensorflow"],
+    "interpreter": {"python": "0" * 16},
+    "standard": {"json": f"{'0' * 16} __init__ decoder"},
+}
 """Of another build of the same Python than the base's."""
 LIBRARY = f"1 sha256:{'0' * 64}"
 
 
-def test_a_program_starts_with_the_pythons_and_libraries_of_its_base(ngc: Project, bed: Bed) -> None:
+def test_an_image_is_held_to_the_python_and_the_libraries_of_its_base(ngc: Project, bed: Bed, tmp_path: Path) -> None:
     held = json.loads((ngc.folder / "envlock.lock").read_bytes())
     held["facts"]["loaded"] = {**LOADED, "libm": [f"libm.so.6 {LIBRARY}"], "unexplained": []}
     ngc.write(held)
     done = ngc("build", "--base", bed.ngc, "--tag", "test/loaded:1")
     assert "test/loaded:1 was verified inside: it matches under policy strict\n" in done.stderr, done.stderr
     script = "import envlock; envlock.assert_locked(); import tensorflow, json; print(envlock.assert_locked().match)"
-    ran = bed.engine.docker("run", "--rm", "--network=none", "test/loaded:1", "python", "-c", script)
-    assert ran.stdout == "True\n"
+    run = ["run", "--rm", "--network=none"]
+    program = ["test/loaded:1", "python", "-c", script]
+    assert bed.engine.docker(*run, *program).stdout == "True\n"
+    for place, said in [
+        ("/usr/lib/x86_64-linux-gnu/libm.so.6", "loaded.libm: not the locked file"),
+        ("/usr/lib/python3.11/json/__init__.py", "loaded.standard.json: not the locked file"),
+    ]:
+        file = tmp_path / Path(place).name
+        container = bed.engine.docker("create", "test/loaded:1").stdout.strip()
+        bed.engine.docker("cp", "--follow-link", f"{container}:{place}", file)
+        bed.engine.docker("rm", container)
+        file.write_bytes(file.read_bytes() + b"\n")
+        other = ["--volume", f"{file}:{place}:ro"]
+        assert f"1 fact differs: {said}: {place} (" in refused(bed, "test/loaded:1", *other)
+        # Where the entrypoint is another one, the program's own look refuses.
+        done = bed.engine.docker(
+            *run, *other, "--entrypoint=/opt/venv/bin/python", program[0], *program[2:], check=False
+        )
+        assert (done.returncode, f"{said}: {place}" in done.stderr) == (1, True), done.stderr
     # Where its own verdict would be no, the image gets no name.
     held["facts"]["loaded"]["openmp"] = [f"libgomp.so.1 {LIBRARY}"]
     ngc.write(held)

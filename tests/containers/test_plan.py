@@ -350,15 +350,6 @@ def test_a_lock_without_identity() -> None:
 # --- the rest
 
 
-def test_the_shipped_lock_is_free_of_files_that_the_base_brings() -> None:
-    loaded = {"imports": ["tensorflow"], "interpreter": {"python": "aa"}, "standard": {"json": "bb"}}
-    roles = ("ld", "libc", "libm", "libgcc", "libstdcxx", "blas", "openmp", "unexplained")
-    loaded |= {role: [f"{role}.so 1 sha256:{'ab' * 32}"] for role in roles}
-    held = {**HELD, "facts": {**HELD["facts"], "loaded": loaded}}
-    shipped = json.loads(planned("wheels", held).lock or b"")["facts"]["loaded"]
-    assert set(shipped) == {"imports", "blas", "openmp", "unexplained"}
-
-
 def test_the_shipped_lock_is_free_of_what_a_build_adds_to_it() -> None:
     made = planned("ngc")
     assert planned("ngc", without(lock(image=..., base_image=...), "mine")).lock == made.lock

@@ -95,20 +95,21 @@ def test_only_what_every_builder_knows(name: str) -> None:
     assert NOT_PORTABLE.search(text) is None
     assert text.isascii()
     bases = [line for line in text.splitlines() if line.startswith("FROM")]
-    known = re.compile(rf"FROM \S+@sha256:[0-9a-f]{{64}}( AS (python|built))?|FROM built AS ({'|'.join(NAMES)})")
+    known = re.compile(rf"FROM \S+@sha256:[0-9a-f]{{64}}( AS (python|built))?|FROM built AS ({'|'.join(NAMES)}|lock)")
     assert [line for line in bases if known.fullmatch(line) is None] == []
     assert re.findall(r"^USER (.*)$", text, re.MULTILINE)[-1] == PLANS[name]().user
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_stage_for_wheels_has_those_of_one_layer_and_follows_what_seldom_changes(name: str) -> None:
+def test_a_stage_for_wheels_or_the_lock_has_one_step_and_follows_what_seldom_changes(name: str) -> None:
     """Otherwise a changed wheel would run the steps of other layers again."""
     plan = PLANS[name]()
     text, _, _ = render.dockerfile(plan).partition("\n# The image: ")
     shared, *own = re.split(r"^FROM built AS ", text, flags=re.MULTILINE)
-    assert [text.partition("\n")[0] for text in own] == [layer.name for layer in plan.layers]
+    names = [*(layer.name for layer in plan.layers), "lock"]
+    assert [text.partition("\n")[0] for text in own] == names
     assert [re.findall(r"^(?:ADD|RUN|COPY) .*$", text, re.MULTILINE)[0] for text in own] == [
-        f"ADD {layer.name}.tar /" for layer in plan.layers
+        f"ADD {name}.tar /" for name in names
     ]
     assert [text.count("\nRUN ") for text in own] == [1] * len(own)
     assert ', "runtime"]' in shared

@@ -89,19 +89,6 @@ def test_what_the_policy_accepts_is_no_difference() -> None:
     assert told(compared(table)) == []
 
 
-def test_a_list_without_its_head_counts_where_the_other_side_has_the_package() -> None:
-    report = compared("accuracy 0.98\nnumpy 1.25.2\nsix 1.17.0\n")
-    assert told(report) == ["packages.numpy.version: theirs 1.25.2, ours 1.26.4 (line 2)"]
-    assert "2 facts of a pasted list of packages compared, 1 differs" in str(report.headline)
-
-
-def test_a_text_of_two_machines_says_what_it_states_twice() -> None:
-    text = "RTX 2070\nDriver Version: 440.33.01\nRTX 2080\nDriver Version: 460.91.03\n"
-    report = compared(text)
-    assert report.notes == ["not compared, as the text states two values: gpu.driver_version"]
-    assert (report.match, "0 facts of a pasted nvidia-smi table compared" in str(report.headline)) == (False, True)
-
-
 def test_of_two_pastes_what_both_state_is_compared() -> None:
     report = diff(b"numpy==1.0\nsix==1.0\n", b"dependencies:\n- numpy=1.1\n", names=("a", "b"))
     assert told(report) == ["packages.numpy.version: a 1.0, b 1.1 (line 1 and line 2)"]

@@ -8,8 +8,8 @@ command anyway, `ENVLOCK_MODE=off` does not verify. The command `envlock verify 
 whole report.
 
 `entrypoint.py --facts` prints the facts as JSON instead, `--deep` the facts and the problems of
-installed files, `--loaded` the problems of what `import tensorflow` loads, `--files EPOCH` every file
-with that time.
+installed files, `--loaded` the problems of what `import tensorflow` loads, `--held` the lockfile with
+the base's own files, `--files EPOCH` every file with that time.
 
 Runs inside the image, on Python 3.8 or newer; standard library only. The runtime half is imported in
 the functions that use it: it is found only when `main` has set the path.
@@ -42,7 +42,7 @@ def main(argv: List[str]) -> int:
     # This interpreter has already obeyed such a variable, so it is started again without it.
     if any(name.startswith("PYTHON") for name in extra):
         os.execv(sys.executable, [sys.executable, "-B", os.path.abspath(__file__), *argv])
-    if argv[:1] in (["--facts"], ["--deep"], ["--loaded"], ["--files"]):
+    if argv[:1] in (["--facts"], ["--deep"], ["--loaded"], ["--held"], ["--files"]):
         # The start of a container asks none of these.
         import importlib
 

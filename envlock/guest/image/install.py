@@ -6,6 +6,7 @@ ARGS...`
     account USER FOLDER...   a name for the user, and folders that whoever runs it may write
     wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those that it lacks
     runtime                  the runtime half, and its bytecode for every Python of the image
+    lock                     the lockfile, in which the files of Python and of the C library are those of the image
 
 Each step fills /layers/NAME with the files for the image, as if that folder were its root, and sets
 all their times to one value; no package of the base is replaced or removed. The rest of the stage
@@ -34,6 +35,7 @@ PTH = "zzz_envlock.pth"
 
 ONLY_HERE = ("install.py", "donor.py", "unpack.py")
 """Programs for the build, which the image does not need."""
+LOCK = ("envlock.lock", "unset.json")
 
 USER_HOME = "/home/user"
 NEEDS = "/usr/local/lib/python-needs"
@@ -97,6 +99,8 @@ def main(argv: List[str]) -> int:
         layer = make_account(argv[2], argv[3:])
     elif step == "wheels":
         layer = install_wheels(argv[2], argv[3])
+    elif step == "lock":
+        layer = install_lock()
     else:
         layer = install_runtime()
     settle(layer, epoch)
@@ -278,12 +282,26 @@ def install_runtime() -> str:
     for python, folders in find_interpreters():
         add_to_path(python, folders, layer)
     write_contradictions()
-    shutil.copytree(HOME, layer + HOME, ignore=shutil.ignore_patterns(*ONLY_HERE))
+    shutil.copytree(HOME, layer + HOME, ignore=shutil.ignore_patterns(*ONLY_HERE, *LOCK))
     # The files of a checkout have the modes of the user who made it.
     for path, _, names in os.walk(layer + HOME):
         os.chmod(path, 0o755)
         for name in names:
             os.chmod(os.path.join(path, name), 0o644)
+    return layer
+
+
+def install_lock() -> str:
+    """Put what the image has of Python and of the C library into its lockfile; return the layer's folder."""
+    layer = os.path.join(LAYERS, "lock")
+    os.makedirs(layer)
+    for name in LOCK:
+        copy_file(os.path.join(HOME, name), layer)
+    if sys.version_info >= OLDEST:
+        command = [sys.executable, "-B", os.path.join(HOME, "entrypoint.py"), "--held"]
+        answer = subprocess.check_output(command).decode("ascii").splitlines()[-1]
+        with open(os.path.join(layer + HOME, LOCK[0]), "w", encoding="ascii") as stream:
+            stream.write(json.dumps(json.loads(answer), indent=2, sort_keys=True) + "\n")
     return layer
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from envlock.lock.pastes import conda, dockerfile, issue_form, nvidia_smi, pip_lists, tf_env
+from envlock.lock.pastes import conda, dockerfile, nvidia_smi, pip_lists, tf_env
 from envlock.lock.pastes.statement import Line, Statement
 
 TYPE_CHECKING = False
@@ -33,8 +33,6 @@ FORMATS = (
     Format("conda list", conda.read_tables),
     Format("Dockerfile", dockerfile.read_dockerfile),
     Format("nvidia-smi table", nvidia_smi.read_table),
-    Format("issue form", issue_form.read_form),
-    Format("list of packages", conda.read_loose_rows),
 )
 LONGEST_LINE = 1000
 """The most characters of a line that is read: these formats have no longer ones."""
@@ -44,7 +42,7 @@ class Paste(NamedTuple):
     """What a pasted text states.
 
     Attributes:
-        names: of the formats that state something that none before them states.
+        names: of the formats that were found.
         statements: the first of each path.
         disputed: the paths that the text states twice, with other values; they are not statements.
         unversioned: the packages that it names by the place that they came from alone.
@@ -77,19 +75,16 @@ def read_paste(text: str) -> Paste | None:
     """Return what a pasted text states; None if it states nothing in any of the formats."""
     lines = [_unquote(line) for line in text.splitlines()]
     numbered = [(number, line) for number, line in enumerate(lines, 1) if len(line) <= LONGEST_LINE]
-    cut = 0 if text.endswith("\n") else len(lines)
     names = []
     found: dict[str, Statement] = {}
     disputed: set[str] = set()
     for each in FORMATS:
         own: dict[str, Statement] = {}
         for statement in each.read(numbered):
-            # A text that was cut off can end in the middle of a value.
-            statement = statement._replace(is_loose=statement.is_loose or statement.line == cut)
             first = own.setdefault(statement.path, statement)
             if not statement.is_loose and not first.is_loose and first.value != statement.value:
                 disputed.add(statement.path)
-        if own.keys() - found.keys():
+        if own:
             names.append(each.name)
             found = {**own, **found}
     if not found:

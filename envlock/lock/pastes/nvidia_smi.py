@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from envlock.lock.pastes.statement import Line, Statement
 from envlock.runtime.gpu.devices import shorten_model_name
 
-_DRIVER = re.compile(r"Driver Version *: +([0-9.]{1,20})", re.ASCII)
-_CUDA = re.compile(r"CUDA Version *: +([0-9.]{1,20})", re.ASCII)
+_HEAD = re.compile(
+    r"NVIDIA-SMI +\S{1,20} +Driver Version: +([0-9.]{1,20})(?: +CUDA Version: +([0-9.]{1,20}))?",
+    re.ASCII,
+)
 _DEVICE = re.compile(
     r"\| +([0-9]{1,3}) +(\S.{0,60}?) +(?:On|Off|N/A|ERR!) *\|"
     r" +[0-9A-Fa-f:.]+ +(?:On|Off|N/A) *\| +(\S+) *\|?",
@@ -27,11 +29,11 @@ def read_table(lines: Sequence[Line]) -> Iterator[Statement]:
     devices: dict[str, list[Statement]] = {}
     index = None
     for number, text in lines:
-        driver, cuda = _DRIVER.search(text), _CUDA.search(text)
-        if driver is not None:
-            yield Statement("gpu.driver_version", driver[1], number)
-        if cuda is not None:
-            yield Statement("gpu.cuda_driver_version", cuda[1], number)
+        head = _HEAD.search(text)
+        if head is not None:
+            yield Statement("gpu.driver_version", head[1], number)
+            if head[2]:
+                yield Statement("gpu.cuda_driver_version", head[2], number)
         device = _DEVICE.fullmatch(text.strip())
         memory = _MEMORY.fullmatch(text.strip())
         if device is not None:

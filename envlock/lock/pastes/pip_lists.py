@@ -5,15 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from envlock.lock.pastes.statement import (
-    NAME,
-    VERSION,
-    Line,
-    Statement,
-    join_cells,
-    match_lines,
-    state_package,
-)
+from envlock.lock.pastes.statement import NAME, VERSION, Line, Statement, match_lines, state_package
 from envlock.runtime.distributions import normalise
 
 _PIN = re.compile(
@@ -44,9 +36,8 @@ def list_unversioned(lines: Sequence[Line]) -> Iterator[str]:
 def read_tables(lines: Sequence[Line]) -> Iterator[Statement]:
     """Yield what the tables below `Package Version` state."""
     is_table = False
-    for number, line in lines:
-        text = join_cells(line)
-        if _HEAD.fullmatch(text):
+    for number, text in lines:
+        if _HEAD.fullmatch(text.strip()):
             is_table = True
         elif is_table and not set(text) <= set("- "):
             rows = list(read_rows([(number, text)]))

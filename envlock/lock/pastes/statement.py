@@ -11,7 +11,7 @@ from envlock.runtime.distributions import normalise
 Line = tuple[int, str]
 """The number of a line, from 1, and its text without quotation marks and blanks at its end."""
 
-VERSION = r"[0-9](?:[0-9A-Za-z.!+_-]{0,60}[0-9A-Za-z])?"
+VERSION = r"[0-9][0-9A-Za-z.!+_-]{0,60}"
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
 
 TENSORFLOWS = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel")
@@ -57,11 +57,3 @@ def match_lines(
         found = pattern.fullmatch(text.strip())
         if found is not None:
             yield number, found
-
-
-def join_cells(text: str) -> str:
-    """Return a row of a table of Markdown, if it is one, as a row of columns."""
-    text = text.strip()
-    if text.startswith("|"):
-        text = re.sub(r" *\| *", "  ", text.strip("| "))
-    return text

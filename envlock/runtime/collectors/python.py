@@ -40,7 +40,7 @@ def collect(host: Host) -> Tree:
         "implementation": sys.implementation.name,
         "version": version,
         "abi": _get_abi(),
-        "compiler": _parse_compiler(sys.version),
+        "compiler": parse_compiler(sys.version),
         "prefix_kind": _find_prefix_kind(),
         "startup": collect_startup(host),
         "shadows": _find_shadows(host),
@@ -150,7 +150,7 @@ def _get_abi() -> str | None:
     return suffix.partition(".")[2].rpartition(".")[0] or None
 
 
-def _parse_compiler(version: str) -> str | None:
+def parse_compiler(version: str) -> str | None:
     """Return the part of `sys.version` in brackets; the build date before it is not recorded."""
     return version.rpartition("[")[2].rpartition("]")[0].strip() or None  # Clang leaves a space
 
