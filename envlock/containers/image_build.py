@@ -14,8 +14,12 @@ from envlock.containers.base import Chosen
 from envlock.containers.engines.container_run import Start
 from envlock.containers.engines.engine import Built, Engine, Order, Say
 from envlock.containers.image_verification import Verdict, ask_entrypoint, list_differences, verify
-from envlock.containers.known_images import find_known, remember
-from envlock.containers.payload import compute_inputs_digest, write_context
+from envlock.containers.known_images import find_known, remember, remember_import, was_imported
+from envlock.containers.payload import (
+    compute_import_digest,
+    compute_inputs_digest,
+    write_context,
+)
 from envlock.containers.plan import BuildPlan
 from envlock.lock.models import Image
 from envlock.lock.temporary import open_draft_folder
@@ -55,7 +59,7 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say)
     """Build an image and verify it inside; it gets its name only if it is the locked environment.
 
     An image that was built from the same inputs and verified before is taken instead, and only its
-    facts are asked again.
+    facts are asked again. What computes is not imported again where only the project has changed.
 
     Raises:
         LockfileError: something in the lockfile must not enter an image.
@@ -67,14 +71,18 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say)
     verdict = None
     if plan.verified and plan.lock is not None:
         start = Start(gpus=wish.gpus)
+        imported = compute_import_digest(plan)
+        may_skip = not wish.no_cache and was_imported(imported, os.environ)
         verdict = verify(
             json.loads(plan.lock),
             lambda argv: engine.run(built.image_id, argv, start),
             installed=plan.venv != "none",
             deep=known is None,
+            imported=known is not None or may_skip,
         )
         if verdict.image.match:
             remember(built, inputs, os.environ)
+            remember_import(imported, os.environ)
     if wish.tag is not None and (verdict is None or verdict.image.match):
         engine.tag(built.image_id, wish.tag)
     return Outcome(built, verdict, _make_section(plan, chosen, built))

@@ -30,7 +30,12 @@ class Verdict:
 
 
 def verify(
-    document: Mapping[str, Any], run: Run, *, installed: bool = True, deep: bool = True
+    document: Mapping[str, Any],
+    run: Run,
+    *,
+    installed: bool = True,
+    deep: bool = True,
+    imported: bool = False,
 ) -> Verdict:
     """Return how the environment in an image differs from a lockfile, in facts and files.
 
@@ -40,6 +45,8 @@ def verify(
         installed: whether the build has installed packages. Only their files must be as recorded:
             those of the base are identified by its digest, whatever its RECORDs say.
         deep: read the files as well; those of an image that was verified before cannot change.
+        imported: whether what the import of what computes loads was compared before, in an image
+            with the same base and packages.
 
     Raises:
         OutsideError: the image gave no answer.
@@ -51,8 +58,7 @@ def verify(
         facts, unavailable = ask_entrypoint(run, ["--facts"])
     report = judge(dict(document), Snapshot(facts, unavailable), sides=("locked", "in the image"))
     found = list(report.findings)
-    # Those of an image that was verified before cannot change.
-    if deep and LOADED in document["facts"]:
+    if not imported and LOADED in document["facts"]:
         found += [_parse_finding(entry) for entry in ask_entrypoint(run, ["--loaded"])]
     of_machine = [finding for finding in found if is_of_machine(finding.where.fact)]
     of_image = [finding for finding in found if not is_of_machine(finding.where.fact)]

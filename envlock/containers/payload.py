@@ -26,6 +26,7 @@ from envlock.lock.models import DebianPackage
 from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.drafts import PREFIX
 from envlock.runtime.errors import OutsideError, UsageError, WriteError
+from envlock.runtime.judgement import LOADED
 from envlock.runtime.version import __version__
 
 HOME = "opt/envlock"
@@ -155,6 +156,27 @@ def _list_overwritten(layer: Layer) -> dict[str, str | None]:
 def compute_inputs_digest(plan: BuildPlan) -> str:
     """Return the SHA-256 of everything that a build of a plan reads; no file is opened."""
     return _digest({"Dockerfile": render.dockerfile(plan), "tars": _list_inputs(plan)})
+
+
+def compute_import_digest(plan: BuildPlan) -> str:
+    """Return the SHA-256 of what decides which files an import of what computes loads in an image: all
+    but the content of the project's own packages and files.
+    """
+    document = json.loads(plan.lock or b"{}")
+    base = plan.base
+    archive = base.python_archive
+    return _digest(
+        {
+            "base": [base.reference, base.python_from, archive and archive.sha256],
+            "debian": [package.sha256 for package in plan.debian],
+            "wheels": [
+                [each.name, each.version if each.is_own else each.sha256] for each in plan.wheels
+            ],
+            "environ": [plan.environ, plan.unset, plan.added.environ],
+            "lock": [document.get("facts", {}).get(LOADED), document.get("policy")],
+            "programs": sorted(map(_identify, _read_programs().values())),
+        }
+    )
 
 
 def _list_inputs(plan: BuildPlan) -> dict[str, object]:

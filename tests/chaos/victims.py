@@ -544,7 +544,7 @@ VICTIMS: dict[str, Victim] = {
         _uncached,
         lambda: known_images.remember(IMAGE, "0" * 64, os.environ),
         (f"../cache/envlock/{known_images.PART}",),
-        ("containers/known_images.py:remember",),
+        ("containers/known_images.py:_write",),
         is_whole=lambda notes: all(
             note.read_text() == IMAGE.image_id for note in notes.iterdir() if not note.name.startswith(".")
         ),

@@ -245,3 +245,23 @@ def test_the_digest_of_the_inputs_changes_with_each_of_them() -> None:
     assert len(digests) == len(plans)
     moved = replace(file, source=Path("/elsewhere"))
     assert payload.compute_inputs_digest(replace(same, added=Additions((moved,)))) in digests
+
+
+def test_an_import_is_asked_again_after_each_change_but_of_the_project() -> None:
+    same = planned("wheels")
+    first, *others = same.wheels
+    own = replace(first, is_own=True)
+    project = Additions((CopiedFile("train.py", "ab" * 32, False, Path("/p/train.py")),))
+    plans = {
+        "the same": same,
+        "another base": planned("cuda"),
+        "another lock": replace(same, lock=b'{"facts": {"loaded": {}}}'),
+        "a variable": replace(same, added=Additions(environ=(("A", "1"),))),
+        "another wheel": replace(same, wheels=(replace(first, sha256="ef" * 32), *others)),
+        "a wheel of the project": replace(same, wheels=(own, *others)),
+    }
+    digests = {payload.compute_import_digest(plan) for plan in plans.values()}
+    assert len(digests) == len(plans)
+    assert payload.compute_import_digest(replace(same, added=project)) in digests
+    edited = replace(same, wheels=(replace(own, sha256="ef" * 32), *others))
+    assert payload.compute_import_digest(edited) in digests

@@ -91,9 +91,10 @@ def test_what_a_program_loads_is_asked_for_where_a_lockfile_holds_it() -> None:
     # The machine that builds may have no GPU.
     assert [each.where.fact for each in verdict.machine.findings] == ["loaded.cuda"]
     assert (verdict.image.match, asked) == (False, [["--deep"], ["--loaded"]])
-    # It was verified before.
-    assert verify(held, answer, deep=False).image.match
-    assert asked[2:] == [["--facts"]]
+    # It was verified before, or only the project has changed.
+    assert verify(held, answer, deep=False, imported=True).image.match
+    assert verify(held, answer, imported=True).image.match
+    assert asked[2:] == [["--facts"], ["--deep"]]
 
 
 @pytest.mark.parametrize(
