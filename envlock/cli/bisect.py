@@ -22,15 +22,6 @@ FirstArgument = Annotated[
 SecondArgument = Annotated[
     Path, typer.Argument(metavar="B", help="Lockfile whose bits are the second.")
 ]
-StateOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        file_okay=False,
-        help="Folder for packages and results; a second call continues from there. [default: the cache, without results]",
-        show_default=False,
-    ),
-]
 
 
 @app.command(cls=Command)
@@ -39,7 +30,6 @@ def bisect(
     a: FirstArgument,
     b: SecondArgument,
     run: Program,
-    state: StateOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Find which differences between two lockfiles moved the bits of a program.
@@ -52,9 +42,8 @@ def bisect(
     \b
     Examples:
       envlock bisect old.lock new.lock train.py:step           the smallest set that turns the bits
-      envlock bisect a.lock b.lock train.py --state out        keep the results, and go on later
       envlock bisect a.lock b.lock train.py:step --seed 1 -f json  for programs
     """
-    report = envlock.bisect(a, b, run, state=state, progress=Terminal())
+    report = envlock.bisect(a, b, run, progress=Terminal())
     emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from envlock.guest import launch
 from envlock.lock.temporary import open_draft_folder
 from envlock.packages.indexes import index_settings
-from envlock.runtime.errors import OutsideError, UsageError, WriteError
+from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.user_cache import is_own, make_cache
 
 OVERLAYS = "overlays"
@@ -48,28 +47,13 @@ class Wanted(NamedTuple):
     sha256: str | None = None
 
 
-def make_overlay_folder(named: Path | None = None) -> Path:
-    """Return the folder in which overlays are kept, and create it: the named one, else one in the user's cache.
+def make_overlay_folder() -> Path:
+    """Return the folder of the user's cache in which overlays are kept, and create it.
 
     Raises:
-        UsageError: another user can write to it: what is in it runs.
         WriteError: it cannot be created.
     """
-    if named is None:
-        return Path(make_cache(os.environ, OVERLAYS))
-    try:
-        named.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteError(
-            f"cannot create {named}: {error.strerror}",
-            hint="name another folder: XDG_CACHE_HOME, or --state of `envlock bisect`",
-        ) from None
-    if not is_own(str(named), link=True):
-        raise UsageError(
-            f"other users can write to {named}, and packages in it are run",
-            hint=f"run `chmod go-w {shlex.quote(str(named))}`, or name a folder of your own",
-        )
-    return named
+    return Path(make_cache(os.environ, OVERLAYS))
 
 
 def install_overlay(wanted: Wanted, folder: Path, python: Path | None) -> Path:

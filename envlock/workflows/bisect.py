@@ -4,8 +4,6 @@ subsets of them.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,10 +13,8 @@ from envlock.divergence import two_traces
 from envlock.divergence.observed_runs import Request
 from envlock.divergence.trace_recording import record as write_trace
 from envlock.guest.target import Target
-from envlock.linter.files import find
 from envlock.lock.models import Lockfile
 from envlock.lock.temporary import open_draft_folder
-from envlock.lock.writer import write_atomically
 from envlock.numerics.bisection import (
     PACKAGES,
     PROCESSOR,
@@ -43,7 +39,6 @@ from envlock.packages.overlay import Wanted, build_environ, install_overlay, mak
 from envlock.runtime.errors import EnvlockError, FactError, UsageError
 from envlock.runtime.own_variables import THREADS
 from envlock.runtime.report import UNKNOWN, Finding, Report, clean
-from envlock.runtime.user_cache import is_own
 from envlock.workflows.capture import capture
 from envlock.workflows.locks import load_lock
 from envlock.workflows.program import Program
@@ -54,7 +49,6 @@ if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
 FAILED = "failed"
-DIGESTS = "digests.json"
 THREAD_VARIABLES = {fact: name for name, fact in THREADS.items()}
 
 
@@ -67,14 +61,12 @@ class Bench:
         program: the program to run.
         seed: set before each run; None leaves seeding to the program.
         python: the interpreter; None for this one.
-        folder: where overlays of packages and digests are stored.
+        folder: where overlays of packages are stored.
         a: the facts of the first lockfile.
         live: the installed versions, by package.
         progress: shows what is being done.
         hashes: the SHA-256 of each wheel that a lockfile proves, by name and version.
-        code: the SHA-256 of each Python file in the program's folder, on which stored digests depend.
-        digests: the digest of each combination that was run.
-        runs: how often the program ran.
+        digests: the digest of each combination that was run, the first and the second time.
     """
 
     program: Target
@@ -85,9 +77,12 @@ class Bench:
     live: Mapping[str, str]
     progress: Progress
     hashes: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    code: Mapping[str, str] = field(default_factory=dict)
-    digests: dict[str, str] = field(default_factory=dict)
-    runs: int = 0
+    digests: dict[tuple[Causes, bool], str] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> int:
+        """How often the program ran."""
+        return len(self.digests)
 
     def compute(self, causes: Causes, *, again: bool = False) -> str:
         """Return the digest of the results that the program computes in A's environment with these
@@ -97,32 +92,14 @@ class Bench:
             OutsideError: a package cannot be installed beside the environment.
             UsageError: the program cannot be run at all, or records nothing.
         """
-        versions, variables = self.describe(causes)
-        request: list[object] = [
-            versions,
-            variables,
-            str(self.program),
-            list(self.program.args),
-            dict(self.code),
-            self.seed,
-            again,
-        ]
-        proven = [self.hashes.get(item) for item in sorted(versions.items())]
-        if any(proven):
-            request.append(proven)
-        key = hashlib.sha256(json.dumps(request, sort_keys=True).encode("utf-8")).hexdigest()
+        key = causes, again
         if key not in self.digests:
             self.progress.say(
                 f"run {self.runs + 1}: {len(causes)} of the differences from the second"
             )
+            versions, variables = self.describe(causes)
             # The environment itself, without anything before it, is the user's and no mixture.
             self.digests[key] = self.run(versions, variables, is_mixture=bool(causes or versions))
-            self.runs += 1
-            # After every run: a run can be a whole training, and a call that is killed loses one.
-            text = json.dumps(self.digests, indent=2, sort_keys=True)
-            write_atomically(
-                self.folder / DIGESTS, text.encode("utf-8"), "list of digests", mode=0o600
-            )
         return self.digests[key]
 
     def describe(self, causes: Causes) -> tuple[dict[str, str], dict[str, str | None]]:
@@ -223,7 +200,6 @@ def bisect(
     b: Source,
     program: Program | str,
     *,
-    state: Path | None = None,
     progress: Progress = SILENT,
 ) -> Report[BisectEvidence]:
     """Return the smallest set of differences between two lockfiles that turns the first one's bits
@@ -235,15 +211,13 @@ def bisect(
     Args:
         a, b: the two lockfiles.
         program: what is run; a text is its script.
-        state: folder for the packages and the results, from which a second call goes on; in the
-            cache when not given.
         progress: shows what is being done.
 
     Raises:
         LockfileError: a lockfile cannot be read.
         OutsideError: a package of a lockfile cannot be installed beside the environment.
         UsageError: the program cannot be run, or the lockfiles do not differ.
-        WriteError: the folder cannot be written.
+        WriteError: the folder of the packages cannot be written.
     """
     first, second = load_lock(a), load_lock(b)
     one, other = read_facts(first), read_facts(second)
@@ -254,26 +228,17 @@ def bisect(
         raise UsageError(
             "the two lockfiles do not differ", hint="name two that do: `envlock diff A B` shows it"
         )
-    folder = make_overlay_folder(state)
-    wanted = program.target
-    code: dict[str, str] = {}
-    if state is not None:
-        # What an earlier call stored holds only for the code that it ran.
-        code = digest_code(wanted.folder, folder)
     bench = Bench(
-        wanted,
+        program.target,
         program.seed,
         program.python,
-        folder,
+        make_overlay_folder(),
         one,
         read_versions(live),
         progress,
         # A version of both sides is not a cause: the first one's wheel is meant.
         {**read_hashes(second), **read_hashes(first)},
-        code,
     )
-    if state is not None:
-        bench.digests = read_digests(folder / DIGESTS)
     return search(bench, differences)
 
 
@@ -297,25 +262,6 @@ def search(bench: Bench, differences: Differences) -> Report[BisectEvidence]:
     if given:
         report.notes.append(clean(f"set for the runs of the first side: {', '.join(given)}"))
     return add_conditions(report, bench.seed)
-
-
-def digest_code(folder: Path, state: Path) -> dict[str, str]:
-    """Return the SHA-256 of the Python files in a program's folder, without the overlays of packages in
-    the state's folder, which can be below it.
-    """
-    overlays, root = state.resolve(), folder.resolve()
-    digests = {}
-    for path in map(Path, find([str(folder)])):
-        file = path.resolve()
-        if file.is_relative_to(overlays):
-            continue
-        try:
-            data = path.read_bytes()
-        except OSError:
-            continue
-        inside = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
-        digests[inside] = hashlib.sha256(data).hexdigest()
-    return digests
 
 
 def describe_finding(finding: Finding) -> str:
@@ -371,18 +317,3 @@ def read_hashes(lock: Lockfile) -> dict[tuple[str, str], str]:
         for name, package in lock.identity.packages.items()
         if package.wheel is not None and package.version is not None
     }
-
-
-def read_digests(file: Path) -> dict[str, str]:
-    """Return the digests that an earlier call has stored; nothing if the file does not exist or is
-    damaged, or another user can have written it.
-    """
-    if not is_own(str(file)):
-        return {}
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {key: value for key, value in found.items() if isinstance(value, str)}

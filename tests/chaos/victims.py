@@ -42,7 +42,6 @@ from envlock.runtime.data_contents import render_note
 from envlock.runtime.data_files import Survey
 from envlock.web.client import Client
 from envlock.workflows import (
-    bisect,
     build,
     content_notes,
     observed_run,
@@ -521,17 +520,6 @@ VICTIMS: dict[str, Victim] = {
         ("a.trace",),
         ("divergence/trace_recording.py:record",),
         replaced((trace_recording, "observe", _traced)),
-    ),
-    "bisect --state": Victim(
-        holding(a__lock=LOCK, b__lock=FLAGGED, train__py=SCRIPT, state___digests__json=b"old"),
-        command("bisect", "a.lock", "b.lock", "train.py:step", "--state", "state"),
-        ("state/digests.json",),
-        ("workflows/bisect.py:compute",),
-        replaced(
-            (bisect.Bench, "run", lambda *_, **__: "a"),
-            (bisect, "capture", lambda **_: validate(json.loads(LOCK), "x")),
-        ),
-        is_whole=lambda path: path.read_bytes()[-2:] == b"\n}",  # it grows with each run
     ),
     "the note on a project's data": Victim(
         _uncached,

@@ -20,7 +20,6 @@ from envlock.runtime import data_contents, machine_proof
 from envlock.runtime.errors import UsageError
 from envlock.runtime.loaded import identities
 from envlock.runtime.user_cache import find_cache, is_own, make_cache, read_own_file, require_cache
-from envlock.workflows.bisect import DIGESTS, read_digests
 from envlock.workflows.supply import WHEELHOUSE, BuildSources
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,33 +176,15 @@ def test_neither_is_what_was_planted_while_the_folder_was_open(part: str, top: P
         assert BELIEVERS[part](top) is None
 
 
-@pytest.mark.parametrize("state", [False, True], ids=["in the cache", "of --state"])
-def test_an_overlay_of_another_user_is_not_run(
-    state: bool, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_overlay_of_another_user_is_not_run(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlay, "_make_key", lambda *_: "key")
-    folder = make_overlay_folder(tmp_path / "state" if state else None)
+    folder = make_overlay_folder()
     planted = folder / "h5py-3.11.0-key"
     planted.mkdir()
     assert install_overlay(Wanted("h5py", "3.11.0"), folder, None) == planted
     planted.chmod(0o777)
     with pytest.raises(UsageError, match="and it would be run"):
         install_overlay(Wanted("h5py", "3.11.0"), folder, None)
-
-
-def test_a_folder_of_results_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state").chmod(0o775)
-    with pytest.raises(UsageError, match="and packages in it are run") as refused:
-        make_overlay_folder(tmp_path / "state")
-    assert refused.value.hint == f"run `chmod go-w {tmp_path}/state`, or name a folder of your own"
-
-
-def test_results_of_another_user_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / DIGESTS).write_text('{"a": "b"}')
-    assert read_digests(tmp_path / DIGESTS) == {"a": "b"}
-    become_another_user(monkeypatch)
-    assert read_digests(tmp_path / DIGESTS) == {}
 
 
 # The code itself: nothing reaches the cache by a way of its own.

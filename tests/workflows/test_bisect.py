@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ def program(tmp_path: Path) -> str:
 
 
 def search(program: str, name: str, folder: Path, **more: Any) -> Any:
-    return bisect(lock(None), lock("b"), f"{program}:{name}", state=folder / "state", **more)
+    return bisect(lock(None), lock("b"), f"{program}:{name}", **more)
 
 
 def test_one_variable_of_four(program: str, tmp_path: Path) -> None:
@@ -80,11 +79,6 @@ def test_one_variable_of_four(program: str, tmp_path: Path) -> None:
         1,
         f"1 of 4 differences turns the first bits into the second: {report.evidence.runs} runs of train.py:one",
     )
-    overlay = tmp_path / "state/numpy-2.4.6/numpy.py"
-    overlay.parent.mkdir()
-    overlay.touch()
-    again = search(program, "one", tmp_path)
-    assert (again.evidence.smallest, again.evidence.runs) == (report.evidence.smallest, 0), "nothing runs twice"
 
 
 TOGETHER = """
@@ -115,14 +109,6 @@ def test_a_function_that_is_not_there_is_misuse(program: str, tmp_path: Path) ->
         search(program, "nowhere", tmp_path)
 
 
-def test_a_stored_result_is_not_that_of_other_code(program: str, tmp_path: Path) -> None:
-    assert search(program, "one", tmp_path).exit_code == 1
-    for name, text in (("train.py", PROGRAM.replace('"b")', '"c")')), ("model.py", "")):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        changed = search(program, "one", tmp_path)
-        assert (changed.exit_code, changed.evidence.runs) == (0, 4), name
-
-
 def test_two_that_only_act_together(program: str, tmp_path: Path) -> None:
     report = search(program, "both", tmp_path)
     assert [cause.path for cause in report.evidence.smallest] == ["environ.TF_XLA_FLAGS", "environ.XLA_FLAGS"]
@@ -137,7 +123,7 @@ def test_a_number_of_threads_is_put_by_its_variable(program: str, tmp_path: Path
     for a, b in ((None, None), ("4", "8"), (None, "8")):
         before = validate(document(facts={"environ": {"TF_NUM_INTRAOP_THREADS": a}, "packages": {}, "cpu": four}), "a")
         after = validate(document(facts={"environ": {"TF_NUM_INTRAOP_THREADS": b}, "packages": {}, "cpu": eight}), "b")
-        report = bisect(before, after, f"{program}:threads", state=tmp_path / "state")
+        report = bisect(before, after, f"{program}:threads")
         assert report.evidence.differences.out_of_reach == ()
         assert report.evidence.smallest == (Cause("cpu.intra_op_threads", "4", "8"),)
         assert (report.exit_code, report.headline.partition(":")[0]) == (
@@ -150,9 +136,7 @@ def test_no_difference_moves_the_bits(program: str, tmp_path: Path) -> None:
     report = search(program, "none", tmp_path)
     assert (report.exit_code, report.findings) == (0, [])
     assert report.headline == "4 differences move no bit: 4 runs of train.py:none"
-    alone = bisect(
-        lock(None, environ={}), lock("b", environ={"XLA_FLAGS": "b"}), f"{program}:none", state=tmp_path / "state"
-    )
+    alone = bisect(lock(None, environ={}), lock("b", environ={"XLA_FLAGS": "b"}), f"{program}:none")
     assert alone.headline == "1 difference moves no bit: 4 runs of train.py:none"
 
 
@@ -174,7 +158,7 @@ def test_the_programs_own_assertion_does_not_refuse_our_runs(program: str, tmp_p
 
 def test_what_cannot_be_put_here_is_said_and_is_no_yes(program: str, tmp_path: Path) -> None:
     one, other = ({"cpu": {"vendor": vendor}} for vendor in ("one", "other"))
-    report = bisect(lock("b", **one), lock("b", **other), f"{program}:none", state=tmp_path / "state")
+    report = bisect(lock("b", **one), lock("b", **other), f"{program}:none")
     assert (report.exit_code, [finding.message for finding in report.findings]) == (
         4,
         ["cpu.vendor differs and cannot be put on this machine"],
@@ -188,15 +172,7 @@ def test_a_program_that_records_nothing_is_no_evidence(program: str, tmp_path: P
 
 def test_two_equal_lockfiles_have_nothing_to_search(program: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^the two lockfiles do not differ\n"):
-        bisect(lock("b"), lock("b"), f"{program}:none", state=tmp_path / "state")
-
-
-def test_damaged_results_are_not_believed(program: str, tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "digests.json").write_text("[1, 2", encoding="utf-8")
-    assert search(program, "none", tmp_path).exit_code == 0
-    kept = json.loads((tmp_path / "state" / "digests.json").read_text(encoding="utf-8"))
-    assert len(kept) == 4
+        bisect(lock("b"), lock("b"), f"{program}:none")
 
 
 def test_a_package_that_cannot_be_taken_away_and_a_hashed_value_are_out_of_reach() -> None:
