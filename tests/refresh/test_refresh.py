@@ -282,6 +282,13 @@ def test_a_release_of_debian_is_a_row_and_its_slim_images_follow(tmp_path: Path,
     assert ("3.14", "forky") in {(row["python"], row["suite"]) for row in rows(data, "python_images", "slim")}
 
 
+def test_an_image_that_no_release_has_is_for_a_person(tmp_path: Path, data: Path) -> None:
+    known = (RECORDED / "container.yaml").read_bytes()
+    listed = known + f"  25.03-tf2-py3: sha256:{'1' * 64}\n  25.03-tf2-py3-igpu: sha256:{'2' * 64}\n".encode()
+    with recorded(tmp_path, container=listed) as (web, _):
+        assert refresh("digests", web, data, DAY) == ([], ["25.03-tf2-py3 is a tag of NVIDIA's, and no release has it"])
+
+
 def test_an_image_comes_to_its_end_of_life(tmp_path: Path, data: Path) -> None:
     text = (data / "cuda_images.toml").read_text(encoding="utf-8").split("\n")
     (place,) = (n for n, line in enumerate(text) if 'cuda = "12.6.2", ubuntu = "24.04"' in line)

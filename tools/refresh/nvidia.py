@@ -10,7 +10,7 @@ from typing import Any
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
-from refresh.rows import Asked, Found, Row
+from refresh.rows import Asked, Found, Row, columns
 from refresh.web import Web, unpack
 
 IMAGES = "https://raw.githubusercontent.com/triton-inference-server/server/main/docs/introduction/compatibility.md"
@@ -19,6 +19,7 @@ DIGESTS = "https://raw.githubusercontent.com/singularityhub/shpc-registry/main/n
 IMAGE = re.compile(
     r"^\| (\d\d\.\d\d) .* \| (\d+\.\d+\.\d+)(?:\.\d+)? +\| (\d{3}(?:\.\d+)+) +\|", re.MULTILINE
 )
+LINE = re.compile(r"\d\d\.\d\d(\.\d+)?-tf\d-py3")
 DIGEST = re.compile(r"^  (\S+): (sha256:[0-9a-f]{64})$", re.MULTILINE)
 DOCKERFILE = re.compile(
     r".*?\bdist/(end-of-life/)?([\d.]+)/ubuntu(\d\d)(\d\d)/runtime/(cudnn\d*)/Dockerfile"
@@ -52,7 +53,9 @@ def ask_images(web: Web, table: dict[str, Any], day: str) -> Found:
         raise OutsideError(f"{TREE} has no image with cuDNN", hint="look at it")
     found = Found()
     grows = ("nccl", "arm64", "end_of_life")
-    found.lists = [Asked("image", rows, _get_image, _order_image, "tree", grows=grows)]
+    found.lists = [
+        Asked("image", rows, columns("cuda", "ubuntu", "token"), _order_image, "tree", grows)
+    ]
     newest = max((row["cuda"] for row in rows), key=parse_release)
     found.through = max(newest, table["horizon"]["through"], key=parse_release)
     return found
@@ -75,28 +78,24 @@ def ask_drivers(web: Web, table: dict[str, Any], day: str) -> Found:
     if not newest:
         raise OutsideError(f"{IMAGES} is not the table of Triton's images", hint="look at it")
     rows = list(newest.values())
-    asked = Asked("driver", rows, lambda row: (row["cuda"],), _order, "", complete=False)
-    return Found([asked], moves_horizon=False)
+    return Found([Asked("driver", rows, columns("cuda"), _order)], moves_horizon=False)
 
 
 def ask_digests(web: Web, table: dict[str, Any], day: str) -> Found:
     """Return the digests of ngc_tensorflow.toml: of tags that a release has."""
     tags = {tag for row in table["release"] for tag in row["tags"]}
-    _, found, listed = web.get(DIGESTS).partition("\ntags:\n")
+    listed = DIGEST.findall(web.get(DIGESTS).partition("\ntags:\n")[2])
     rows = [
         {"tag": tag, "digest": digest, "source": f"shpc, asked on {day}"}
-        for tag, digest in DIGEST.findall(listed)
+        for tag, digest in listed
         if tag in tags
     ]
-    if not found or not rows:
+    if not rows:
         raise OutsideError(f"{DIGESTS} is not the list of tags", hint="look at it")
-    return Found(
-        [Asked("digest", rows, _get_tag, _order_tag, "shpc", complete=False)], moves_horizon=False
-    )
-
-
-def _get_image(row: Row) -> tuple[str, ...]:
-    return row["cuda"], row["ubuntu"], row["token"]
+    found = Found([Asked("digest", rows, _get_tag, _order_tag)], moves_horizon=False)
+    new = sorted(tag for tag, _ in listed if LINE.fullmatch(tag) and tag not in tags)
+    found.decide = [f"{tag} is a tag of NVIDIA's, and no release has it" for tag in new]
+    return found
 
 
 def _order_image(row: Row) -> tuple[tuple[int, ...], ...]:

@@ -25,17 +25,15 @@ class Asked:
         key: what no two rows share.
         order: by what rows are sorted.
         grows: columns that may be filled in, or become larger: a number, a version, or a list with more entries.
-        complete: whether the source lists all that there is, so that a row of its own that it no longer has is reported.
-        own: how the `source` of a row from here begins.
+        own: how the `source` of a row from here begins, where the source lists all: a row that it no longer has is reported.
     """
 
     name: str
     rows: list[dict[str, Any]]
     key: Callable[[Row], tuple[str, ...]]
     order: Callable[[Row], Any]
-    own: str
+    own: str = ""
     grows: tuple[str, ...] = ()
-    complete: bool = True
 
 
 @dataclass
@@ -107,7 +105,7 @@ def merge(text: str, asked: Asked) -> Merged:
     gone = [
         row
         for row in rows
-        if asked.complete and row["source"].startswith(asked.own) and asked.key(row) not in told
+        if asked.own and row["source"].startswith(asked.own) and asked.key(row) not in told
     ]
     if gone:
         shown = ", ".join(" ".join(asked.key(row)) for row in gone[:5])
@@ -116,6 +114,11 @@ def merge(text: str, asked: Asked) -> Merged:
         )
     merged.text = text[:start] + "".join(f"{line}\n" for line in lines) + text[end:]
     return merged
+
+
+def columns(*names: str) -> Callable[[Row], tuple[str, ...]]:
+    """Return a key of those columns."""
+    return lambda row: tuple(row[name] for name in names)
 
 
 def find_list(text: str, name: str) -> tuple[int, int, list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
-from refresh.rows import Asked, Found
+from refresh.rows import Asked, Found, columns
 from refresh.web import Web
 
 URL = "https://raw.githubusercontent.com/docker-library/official-images/master/library/python"
@@ -55,11 +55,9 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
         Asked(
             "slim",
             rows,
-            lambda row: (row["python"], row["suite"]),
+            columns("python", "suite"),
             lambda row: (parse_release(row["python"]), systems.index(row["suite"])),
-            "docker-library",
             grows=("last",),
-            complete=False,
         )
     ]
     ends = {

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
-from refresh.rows import Asked, Found, Row
+from refresh.rows import Asked, Found, Row, columns
 from refresh.web import Web
 
 LIST = "/download-metadata.json"
@@ -39,7 +39,7 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
         raise OutsideError(
             f"uv {version} lists no build for Linux", hint="look at its download-metadata.json"
         )
-    found = Found([Asked("build", rows, _get_key, _order, "uv: ", complete=False)])
+    found = Found([Asked("build", rows, columns("python", "release", "machine"), _order)])
     found.through = max((row["python"] for row in [*rows, *table["build"]]), key=parse_release)
     added = sorted(
         {row["python"] for row in rows if (row["python"], row["machine"]) not in known},
@@ -65,10 +65,6 @@ def _list_files(text: str) -> dict[str, str]:
         raise OutsideError(
             "download-metadata.json of uv has another form", hint="look at it"
         ) from None
-
-
-def _get_key(row: Row) -> tuple[str, ...]:
-    return row["python"], row["release"], row["machine"]
 
 
 def _order(row: Row) -> tuple[tuple[int, ...], str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
-from refresh.rows import Asked, Found, Row
+from refresh.rows import Asked, Found, Row, columns
 from refresh.web import LARGEST, Web, unpack
 
 ARCHIVES = {"debian": "https://deb.debian.org/debian", "ubuntu": "http://archive.ubuntu.com/ubuntu"}
@@ -53,8 +53,7 @@ def ask(web: Web, table: dict[str, Any], day: str) -> Found:
         row["source"] = f"archive: asked on {day}"
     if not rows:
         raise OutsideError("distro-info-data lists no release", hint="look at it")
-    grows = ("own", "ended")
-    found.lists = [Asked("system", rows, _get_name, _order, "archive", grows=grows, complete=False)]
+    found.lists = [Asked("system", rows, columns("name"), _order, grows=("own", "ended"))]
     return found
 
 
@@ -124,10 +123,6 @@ def read_releases(body: bytes) -> str:
 
 
 TABLES = {"/debian.csv": "debian", "/ubuntu.csv": "ubuntu"}
-
-
-def _get_name(row: Row) -> tuple[str, ...]:
-    return (row["name"],)
 
 
 def _order(row: Row) -> tuple[bool, tuple[int, ...]]:

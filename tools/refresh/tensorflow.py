@@ -15,7 +15,7 @@ from envlock.data.specifiers import matches_version
 from envlock.packages.indexes.page import IndexFile
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import minor, parse_release
-from refresh.rows import Asked, Found, Row
+from refresh.rows import Asked, Found, Row, columns
 from refresh.web import Web
 
 PACKAGES = ("numpy", "protobuf", "keras", "keras-nightly")
@@ -58,7 +58,7 @@ def ask_builds(web: Web, table: dict[str, Any], day: str) -> Found:
         _report_yanked(found, version, by_version[version])
     found.lists = [
         _make_builds(builds, table),
-        Asked("and_cuda", extras, _get_release, _order, "metadata", complete=False),
+        Asked("and_cuda", extras, _get_release, _order),
     ]
     found.through = str(newest[-1])
     return found
@@ -93,7 +93,7 @@ def ask_needs(web: Web, table: dict[str, Any], day: str) -> Found:
             if row["tensorflow"] == minor(str(version)) and row["package"] not in wanted
         ]
         _report_yanked(found, version, by_version[version])
-    found.lists = [Asked("needs", rows, _get_need, _order_needs, "metadata", complete=False)]
+    found.lists = [Asked("needs", rows, columns("tensorflow", "package"), _order_needs)]
     found.through = str(newest[-1])
     if not any(matches_version(row["tensorflow"], found.through) for row in table["fails"]):
         found.decide.append(f"`fails` of {minor(found.through)}: the rows end before it")
@@ -102,10 +102,8 @@ def ask_needs(web: Web, table: dict[str, Any], day: str) -> Found:
 
 def _is_like(old: Row, extra: Row) -> bool:
     """Return whether a patch release requires what the known one does, so that it needs no row."""
-    return (
-        "rc" not in old["tensorflow"] and all(old[name] == extra[name] for name in EXTRA)
-        if old
-        else False
+    return "rc" not in old.get("tensorflow", "rc") and all(
+        old[name] == extra[name] for name in EXTRA
     )
 
 
@@ -138,7 +136,7 @@ def _make_builds(rows: list[dict[str, Any]], table: dict[str, Any]) -> Asked:
             asked.append({"tensorflow": first, "python": row["python"], "source": row["source"]})
         elif "cuda" in row:
             asked.append(row)
-    return Asked("build", asked, _get_line, _order, "wheels", complete=False)
+    return Asked("build", asked, _get_line, _order)
 
 
 def _get_line(row: Row) -> tuple[str, ...]:
@@ -272,10 +270,6 @@ def _describe_extra(wants: dict[str, Requirement], version: str) -> dict[str, An
 def _report_yanked(found: Found, version: Version, files: list[IndexFile]) -> None:
     if any(file.yanked for file in files):
         found.decide.append(f"TensorFlow {version} is yanked: whether its rows stay")
-
-
-def _get_need(row: Row) -> tuple[str, ...]:
-    return row["tensorflow"], row["package"]
 
 
 def _order_needs(row: Row) -> tuple[tuple[int, ...], int]:

@@ -63,8 +63,7 @@ def ask_code(web: Web, table: dict[str, Any], day: str) -> Found:
     lines = [row["tensorflow"] for row in table["code"]]
     line = next((each for each in lines if minor(wheel.version) in each), [minor(wheel.version)])
     row = {"tensorflow": line, "targets": wheel.targets, "source": _cite(wheel, day)}
-    asked = Asked("code", [row], _get_line, _order, "fatbin", complete=False)
-    return Found([asked], moves_horizon=False)
+    return Found([Asked("code", [row], _get_line, _order)], moves_horizon=False)
 
 
 def ask_ptx(web: Web, table: dict[str, Any], day: str) -> Found:
@@ -84,7 +83,7 @@ def ask_ptx(web: Web, table: dict[str, Any], day: str) -> Found:
         ]
         return found
     row = {"tensorflow": line, "cuda": cuda, "source": _cite(wheel, day)}
-    found.lists = [Asked("ptx", [row], _get_line, lambda row: 0, "fatbin", complete=False)]
+    found.lists = [Asked("ptx", [row], _get_line, lambda row: 0)]
     return found
 
 
