@@ -287,6 +287,11 @@ def test_an_image_that_no_release_has_is_for_a_person(tmp_path: Path, data: Path
     listed = known + f"  25.03-tf2-py3: sha256:{'1' * 64}\n  25.03-tf2-py3-igpu: sha256:{'2' * 64}\n".encode()
     with recorded(tmp_path, container=listed) as (web, _):
         assert refresh("digests", web, data, DAY) == ([], ["25.03-tf2-py3 is a tag of NVIDIA's, and no release has it"])
+    table = data / "ngc_tensorflow.toml"
+    assert f'horizon = {{ day = "{DAY}"' not in table.read_text(encoding="utf-8")
+    with recorded(tmp_path / "later") as (web, _):
+        assert refresh("digests", web, data, DAY) == ([], [])
+    assert f'horizon = {{ day = "{DAY}"' in table.read_text(encoding="utf-8")
 
 
 def test_an_image_comes_to_its_end_of_life(tmp_path: Path, data: Path) -> None:

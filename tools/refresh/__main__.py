@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from envlock.data import compatibility, image_tables
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import EnvlockError
-from refresh import cards, nvidia, slim, standalone, systems, tensorflow, wheel
+from refresh import cards, nvidia, python_images, standalone, tensorflow, wheel
 from refresh.rows import Found, merge, set_horizon
 from refresh.web import MIRROR, Web
 
@@ -31,8 +31,8 @@ MODULES: dict[str, tuple[str, Ask, type[BaseModel] | None]] = {
     "variables": ("environ", wheel.ask_names, None),
     "flags": ("determinism_variables", wheel.ask_names, None),
     "standalone": ("standalone_pythons", standalone.ask, image_tables.StandaloneTable),
-    "slim": ("python_images", slim.ask, image_tables.PythonImagesTable),
-    "systems": ("python_images", systems.ask, image_tables.PythonImagesTable),
+    "slim": ("python_images", python_images.ask_slim, image_tables.PythonImagesTable),
+    "systems": ("python_images", python_images.ask_systems, image_tables.PythonImagesTable),
     "images": ("cuda_images", nvidia.ask_images, image_tables.CudaImagesTable),
     "cards": ("cuda_images", cards.ask, image_tables.CudaImagesTable),
     "drivers": ("cuda_images", nvidia.ask_drivers, image_tables.CudaImagesTable),

@@ -92,8 +92,8 @@ def ask_digests(web: Web, table: dict[str, Any], day: str) -> Found:
     ]
     if not rows:
         raise OutsideError(f"{DIGESTS} is not the list of tags", hint="look at it")
-    found = Found([Asked("digest", rows, _get_tag, _order_tag)], moves_horizon=False)
     new = sorted(tag for tag, _ in listed if LINE.fullmatch(tag) and tag not in tags)
+    found = Found([Asked("digest", rows, _get_tag, _order_tag)], moves_horizon=not new)
     found.decide = [f"{tag} is a tag of NVIDIA's, and no release has it" for tag in new]
     return found
 

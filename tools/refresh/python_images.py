@@ -1,4 +1,4 @@
-"""Debian and Ubuntu: which releases there are, and the C library, Python and compiler of each, from their archives."""
+"""The slim images of Python, as docker-library publishes them; the releases of Debian and Ubuntu, by their archives."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from envlock.runtime.release import parse_release
 from refresh.rows import Asked, Found, Row, columns
 from refresh.web import LARGEST, Web, unpack
 
+IMAGES = "https://raw.githubusercontent.com/docker-library/official-images/master/library/python"
+TAG = re.compile(r"\b(3\.\d+)\.(\d+)-slim-([a-z]+)\b(?!\d)")
 ARCHIVES = {"debian": "https://deb.debian.org/debian", "ubuntu": "http://archive.ubuntu.com/ubuntu"}
 ENDS = {"debian": ("eol-lts", "eol"), "ubuntu": ("eol",)}
 """The columns with the day of the last free security updates; very old Debians had no LTS."""
@@ -22,7 +24,48 @@ STANZA = re.compile(
 )
 
 
-def ask(web: Web, table: dict[str, Any], day: str) -> Found:
+def ask_slim(web: Web, table: dict[str, Any], day: str) -> Found:
+    """Return the rows of python_images.toml: only what is supported upstream is listed, so no row ever goes."""
+    text = web.get(IMAGES)
+    commit = re.search(r"docker-library/python/blob/([0-9a-f]{40})/", text)
+    newest: dict[tuple[str, str], int] = {}
+    for python, patch, suite in TAG.findall(text):
+        newest[python, suite] = max(int(patch), newest.get((python, suite), 0))
+    if commit is None or not newest:
+        raise OutsideError(f"{IMAGES} is not the list of images of Python", hint="look at it")
+    known = {(row["python"], row["suite"]): row for row in table["slim"]}
+    systems = [row["name"] for row in table["system"]]
+    found, rows = Found(), []
+    for (python, suite), patch in newest.items():
+        old = known.get((python, suite), {"last": patch})
+        row = {"python": python, "suite": suite, "last": max(patch, old["last"])}
+        row |= {} if (python, suite) in known else {"first": patch}
+        if suite not in systems:
+            found.decide.append(
+                f"Debian's {suite} has no row of `system`: its Python, its C library and its compiler"
+            )
+        elif patch > old["last"] + 1:
+            found.decide.append(
+                f"Python {python} on {suite}: {old['last']} is followed by {patch}; "
+                "whether those between were built is not listed"
+            )
+        else:
+            rows.append({**row, "source": f"docker-library: commit {commit[1]}, asked on {day}"})
+    found.lists = [
+        Asked(
+            "slim",
+            rows,
+            columns("python", "suite"),
+            lambda row: (parse_release(row["python"]), systems.index(row["suite"])),
+            grows=("last",),
+        )
+    ]
+    ends = [f"{row['python']}.{row['last']}" for row in [*table["slim"], *rows]]
+    found.through = max(ends, key=parse_release)
+    return found
+
+
+def ask_systems(web: Web, table: dict[str, Any], day: str) -> Found:
     """Return the systems of python_images.toml: those with free updates; of the others only when they ended."""
     stable = _list_packages(web, "debian", "stable")
     try:
