@@ -27,6 +27,7 @@ from tests.refresh.test_refresh import (
     PRODUCTS,
     RECORDED,
     TREE,
+    add_isa,
     add_tensorflow,
     add_versions,
     find_lost,
@@ -40,9 +41,10 @@ pytestmark = pytest.mark.network
 
 ASKED = {"tensorflow": "index", "needs": "index", "standalone": "index", "slim": IMAGES, "cards": PRODUCTS}
 ASKED |= {"drivers": DRIVERS, "digests": DIGESTS, "systems": PACKAGES, "images": TREE}
-ASKED |= dict.fromkeys(("code", "ptx", "variables", "flags"), "index")
+ASKED |= dict.fromkeys(("code", "ptx", "isa", "variables", "flags"), "index")
 """Whom each module asks: the package index, or a list."""
 VERSIONS = (RECORDED / "download-metadata.json").read_text(encoding="utf-8")
+ISA = (RECORDED / "_ptx_utils.txt").read_text(encoding="utf-8")
 KNOWN = next(row for row in rows(DATA, "standalone_pythons", "build") if row["python"] == "3.14.9")
 
 
@@ -52,6 +54,7 @@ def copy_with_less(folder: Path) -> Path:
     for name, left_out in (
         ("standalone_pythons", 'python = "3.15.'),
         ("cuda_images", 'cuda = "13.4.1", driver'),
+        ("cuda", 'isa = "9.5"'),
         ("ngc_tensorflow", '"23.09-tf2-py3", digest'),
         ("python_images", '{ name = "ubuntu26.04"'),
         ("cuda_images", 'cuda = "13.0.0", ubuntu = "24.04"'),
@@ -76,6 +79,7 @@ def sources(
     add_tensorflow(folder / "index", "2.22.0rc0")
     add_tensorflow(folder / "index", "2.23.0")
     add_versions(folder / "index", VERSIONS)
+    add_isa(folder / "index", ISA)
     changed = {"python": (RECORDED / "python").read_bytes() + b"\nTags: 3.14.0-slim-trixie\n"}
     changed |= lie(folder / "index") if lie else {}
     odd: dict[str, Reply] = {}
@@ -192,7 +196,13 @@ def lie_about_cudnn(index: Path) -> dict[str, bytes]:
     return {"cuda-master": gzip.compress(tree.replace(b"=9.10.2.21-1", b"=9.99.2.21-1"))}
 
 
+def lie_about_isa(index: Path) -> dict[str, bytes]:
+    add_isa(index, ISA.replace('"8.3": (12, 3)', '"8.3": (12, 9)'))
+    return {}
+
+
 LIES = {
+    "isa": (lie_about_isa, "but ptx-utils: cuda_bindings-13.5.0"),
     "code": (lie_about_library("2.21.0", targets=(35, 90)), 'says targets ["sm_35", "compute_90"]'),
     "ptx": (lie_about_library("2.21.0", isa=(8, 0)), 'says cuda "12.0"'),
     "variables": (

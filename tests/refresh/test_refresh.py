@@ -102,6 +102,13 @@ def add_tensorflow(
             add_wheel(folder, name, version, f"{python}-{python}-manylinux_2_27_x86_64", metadata, library)
 
 
+def add_isa(folder: Path, table: str) -> None:
+    """Put NVIDIA's bindings into an index, with their table of the PTX ISA."""
+    name = "cuda_bindings-13.5.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl"
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        archive.writestr("cuda/bindings/utils/_ptx_utils.py", table)
+
+
 def load(name: str, changed: dict[str, bytes]) -> bytes:
     """Return what a source sends, in the form of its archives: the recorded file of a name, or what stands for it."""
     if name == "distro-info-data":
@@ -503,6 +510,7 @@ def test_every_row_of_what_is_refreshed_reads_as_it_is_written() -> None:
     lists: dict[str, tuple[str, ...]] = {
         "tensorflow_builds": ("build", "and_cuda", "code"),
         "compatibility": ("needs", "ptx"),
+        "cuda": ("ptx_isa",),
         "standalone_pythons": ("build",),
     }
     lists |= {"python_images": ("slim", "system"), "cuda_images": ("image", "card", "driver")}

@@ -13,7 +13,7 @@ from typing import Any
 import tomllib
 from pydantic import BaseModel, ValidationError
 
-from envlock.data import compatibility, image_tables
+from envlock.data import compatibility, image_tables, runtime_tables
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import EnvlockError
 from refresh import cards, nvidia, python_images, standalone, tensorflow, wheel
@@ -27,6 +27,7 @@ MODULES: dict[str, tuple[str, Ask, type[BaseModel] | None]] = {
     "tensorflow": ("tensorflow_builds", tensorflow.ask_builds, image_tables.BuildsTable),
     "needs": ("compatibility", tensorflow.ask_needs, compatibility.CompatibilityTable),
     "code": ("tensorflow_builds", wheel.ask_code, image_tables.BuildsTable),
+    "isa": ("cuda", wheel.ask_isa, runtime_tables.CudaTable),
     "ptx": ("compatibility", wheel.ask_ptx, compatibility.CompatibilityTable),
     "variables": ("environ", wheel.ask_names, None),
     "flags": ("determinism_variables", wheel.ask_names, None),
@@ -108,10 +109,9 @@ def refresh(name: str, web: Web, data: Path, day: str) -> tuple[list[str], list[
         ], []
     if text != before:
         write_atomically(file, text.encode(), "table")
-    horizon = tomllib.loads(text).get("horizon", {})
-    print(
-        f"- {name}: {len(added)} rows new or longer; {file.name} is checked to {horizon['through']} on {horizon['day']}"
-    )
+    horizon = tomllib.loads(text).get("horizon")
+    checked = f" is checked to {horizon['through']} on {horizon['day']}" if horizon else ""
+    print(f"- {name}: {len(added)} rows new or longer; {file.name}{checked}")
     for each in added[:SHOWN]:
         print(f"  - {each}")
     if added[SHOWN:]:

@@ -203,9 +203,7 @@ def choose(wheels: list[IndexFile], version: Version) -> IndexFile:
         OutsideError: it has no version.
     """
     if not wheels:
-        raise OutsideError(
-            f"the index has no wheel of TensorFlow {version} for Linux", hint="ask again later"
-        )
+        raise OutsideError(f"the index has no wheel of {version} for Linux", hint="ask again later")
     preferred = [wheel for wheel in wheels if f"-{PREFERRED}-" in wheel.name]
     return max(preferred or wheels, key=lambda wheel: parse_release(_get_python(wheel)))
 

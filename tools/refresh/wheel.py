@@ -1,4 +1,7 @@
-"""What stands in TensorFlow's CUDA wheel itself: for which GPUs it has code, and which variables and flags it names."""
+"""What stands in TensorFlow's CUDA wheel itself: for which GPUs it has code, and which variables and flags it names.
+
+And which CUDA reads its PTX, by a table in NVIDIA's own wheel.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,9 @@ from packaging.version import Version
 from envlock.data.runtime_tables import load_cuda_table
 from envlock.data.specifiers import matches_version
 from envlock.diagnosis.fatbin import read_gpu_code
+from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import minor, parse_release
-from refresh.rows import Asked, Found, Row
+from refresh.rows import Asked, Found, Row, columns
 from refresh.tensorflow import choose, list_linux, list_newest
 from refresh.web import Web
 
@@ -27,6 +31,7 @@ PREFIXES = (b"TF_", b"TENSORFLOW_", b"XLA_", b"CUDNN_", b"xla_", b"tf_xla_")
 WORD = re.compile(rb"[A-Za-z0-9_]+")
 VARIABLE = re.compile(r"TF_[A-Z0-9_]+")
 FLAG = re.compile(r"(tf_)?xla_[a-z0-9_]+")
+ISA = re.compile(r'"(\d+\.\d+)": \((\d+), (\d+)\)')
 READERS = ("tf-core", "tf-python", "xla")
 """Those whose code is in the wheel; `nobody` is said of a name that is in none."""
 BUILT = "TF_FLAG_"
@@ -85,6 +90,24 @@ def ask_ptx(web: Web, table: dict[str, Any], day: str) -> Found:
     row = {"tensorflow": line, "cuda": cuda, "source": _cite(wheel, day)}
     found.lists = [Asked("ptx", [row], _get_line, lambda row: 0)]
     return found
+
+
+def ask_isa(web: Web, table: dict[str, Any], day: str) -> Found:
+    """Return the rows of cuda.toml for the CUDA that reads a version of the PTX ISA."""
+    by_version = web.list_wheels("cuda-bindings")
+    version = max(each for each in by_version if not each.is_prerelease)
+    wheel = choose(list_linux(by_version[version]), version)
+    oldest = parse_release(table["ptx_isa"][0]["isa"])
+    source = f"ptx-utils: {wheel.name}, asked on {day}"
+    rows = [
+        {"isa": isa, "cuda": f"{major}.{number}", "source": source}
+        for isa, major, number in ISA.findall(web.read_member(wheel, "/_ptx_utils.py"))
+        if parse_release(isa) >= oldest
+    ]
+    if not rows:
+        raise OutsideError(f"{wheel.name} has no table of the PTX ISA", hint="look at the wheel")
+    asked = Asked("ptx_isa", rows, columns("isa"), lambda row: parse_release(row["isa"]))
+    return Found([asked], moves_horizon=False)
 
 
 def ask_names(web: Web, table: dict[str, Any], day: str) -> Found:
