@@ -152,6 +152,8 @@ def _hand_over(missing: str) -> "NoReturn":
     others = [folder for folder in folders if os.path.realpath(folder) not in asked]
     tool = shutil.which("envlock", path=os.pathsep.join(others))
     if tool is not None:
+        # It can be a script that leads back here.
+        asked.add(os.path.realpath(os.path.dirname(tool)))
         environ = {
             "ENVLOCK_PYTHON": sys.executable,
             **os.environ,

@@ -105,6 +105,13 @@ def test_several_environments_on_the_path_hand_over_one_after_the_other(
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: the command line needs typer")
 
 
+def test_a_script_on_the_path_that_leads_back_is_asked_once(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "envlock").write_text(f'#!/bin/sh\nexec {project}/.venv/bin/python -m envlock "$@"\n', encoding="utf-8")
+    (tmp_path / "envlock").chmod(0o755)
+    done = run(str(tmp_path / "envlock"), "verify", folder=project, PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: the command line needs typer")
+
+
 @pytest.mark.parametrize("minor", first(1, range(8, 15)))
 def test_scripts_run_on_every_python(minor: int, wheel: Path, tmp_path: Path) -> None:
     """On each CPython from 3.8 on that pyenv or the system has."""

@@ -26,7 +26,8 @@ BEGIN = {
         "printf '\\n[tool.poetry]\\npackage-mode = false\\n' >> pyproject.toml",
         "poetry config virtualenvs.in-project true --local",
     ),
-    "pdm": ('pdm init -q -n --python "$PYTHON"',),
+    # Of an environment of its own: `pdm sync --clean` empties the one that it is given.
+    "pdm": ('"$PYTHON" -m venv .venv', "pdm init -q -n --python .venv/bin/python"),
 }
 TOOLS = {"poetry": "poetry", "pdm": "pdm --with 'hishel<2'"}
 """What is installed. PDM 2.29.4 takes any hishel from 1.4 on, and does not work with 2."""
