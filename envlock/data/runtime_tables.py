@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from envlock.data import Minor, Row, Sentence, Table, Text, VariableName, Version, read
+from envlock.data import Horizon, Minor, Row, Sentence, Table, Text, VariableName, Version, read
 
 Rule = Literal[
     "exact",
@@ -267,6 +267,7 @@ class PtxasRules(Row):
 class CudaTable(Row):
     """cuda.toml."""
 
+    horizon: Horizon
     evidence: dict[str, Text]
     cudnn_part: list[CudnnPart]
     tensorrt: list[TensorrtNumber]

@@ -42,7 +42,7 @@ def rows(value: object) -> Iterator[data.Row]:
     ):
         for name in type(value).model_fields:
             yield from rows(getattr(value, name))
-    elif isinstance(value, data.Row):
+    elif isinstance(value, data.Row) and not isinstance(value, data.Horizon):
         yield value
 
 

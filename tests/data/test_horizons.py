@@ -10,6 +10,7 @@ import pytest
 from envlock.containers.plan import plan
 from envlock.data import Horizon, read
 from envlock.data.determinism import load_recipe_table
+from envlock.data.runtime_tables import load_cuda_table
 from envlock.diagnosis.checks import diagnose
 from envlock.images.needs import collect_needs
 from envlock.images.sources import slim
@@ -98,6 +99,7 @@ def horizons() -> dict[str, Horizon]:
 def test_what_others_release_has_a_horizon() -> None:
     assert {name: each.of for name, each in horizons().items()} == {
         "compatibility": "TensorFlow",
+        "cuda": "PTX ISA",
         "cuda_images": "CUDA",
         "determinism_recipes": "TensorFlow",
         "determinism_sources": "TensorFlow",
@@ -113,12 +115,14 @@ def test_what_others_release_has_a_horizon() -> None:
 def test_a_horizon_is_the_newest_row_of_its_table() -> None:
     """Else a row was added without the horizon, or a horizon moved without a row."""
     assert {
+        "PTX ISA": load_cuda_table().ptx_isa[-1].isa,
         "CUDA": max((row.cuda for row in IMAGES.cuda.driver), key=_order),
         "NVIDIA's image": IMAGES.ngc.release[-1].release,
         "TensorFlow": IMAGES.builds.build[-1].tensorflow,
         "standalone": max((row.python for row in IMAGES.standalone.build), key=_order),
         "slim": max((f"{row.python}.{row.last}" for row in IMAGES.python.slim), key=_order),
     } == {
+        "PTX ISA": load_cuda_table().horizon.through,
         "CUDA": IMAGES.cuda.horizon.through,
         "NVIDIA's image": IMAGES.ngc.horizon.through,
         "TensorFlow": IMAGES.builds.horizon.through,

@@ -109,9 +109,10 @@ def refresh(name: str, web: Web, data: Path, day: str) -> tuple[list[str], list[
         ], []
     if text != before:
         write_atomically(file, text.encode(), "table")
-    horizon = tomllib.loads(text).get("horizon")
-    checked = f" is checked to {horizon['through']} on {horizon['day']}" if horizon else ""
-    print(f"- {name}: {len(added)} rows new or longer; {file.name}{checked}")
+    horizon = tomllib.loads(text)["horizon"]
+    print(
+        f"- {name}: {len(added)} rows new or longer; {file.name} is checked to {horizon['through']} on {horizon['day']}"
+    )
     for each in added[:SHOWN]:
         print(f"  - {each}")
     if added[SHOWN:]:

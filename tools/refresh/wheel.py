@@ -107,7 +107,7 @@ def ask_isa(web: Web, table: dict[str, Any], day: str) -> Found:
     if not rows:
         raise OutsideError(f"{wheel.name} has no table of the PTX ISA", hint="look at the wheel")
     asked = Asked("ptx_isa", rows, columns("isa"), lambda row: parse_release(row["isa"]))
-    return Found([asked], moves_horizon=False)
+    return Found([asked], through=max((row["isa"] for row in rows), key=parse_release))
 
 
 def ask_names(web: Web, table: dict[str, Any], day: str) -> Found:
