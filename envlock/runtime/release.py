@@ -44,7 +44,8 @@ def describe_beyond(subject: str, version: Optional[str], through: str) -> Optio
     """
     numbers, known = parse_release(version or ""), parse_release(through)
     is_final = through.replace(".", "").isdigit()
-    if numbers[:2] < known[:2] or (numbers[:2] == known[:2] and (is_final or version == through)):
+    is_same = (version or "").replace("-rc", "rc") == through
+    if numbers[:2] < known[:2] or (numbers[:2] == known[:2] and (is_final or is_same)):
         return None
     return (
         f"{subject} {version} is newer than the sources checked here ({through}): "

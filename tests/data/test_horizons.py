@@ -41,6 +41,7 @@ SENTENCE = (
         ("2.22.0rc0", "2.21.0", True),
         ("3.0.0", "2.21.0", True),
         ("2.22.0rc0", "2.22.0rc0", False),
+        ("2.22.0-rc0", "2.22.0rc0", False),  # as `tensorflow.__version__` has it
         ("2.22.0", "2.22.0rc0", True),  # a candidate does not stand for its release
         ("2.21.0", "2.22.0rc0", False),
         (None, "2.21.0", False),
