@@ -32,13 +32,13 @@ class LintRule(Row):
 @cache
 def load_lint_rules() -> dict[str, LintRule]:
     """Return the rules by their id, in order."""
-    return _load_rules("rule")
+    return _load_rules("lint")
 
 
 @cache
 def load_dataset_rules() -> dict[str, LintRule]:
     """Return the rules for the graphs of datasets by their id, in order."""
-    return _load_rules("dataset_rule")
+    return _load_rules("dataset_rules")
 
 
 class Names(Row):
@@ -71,7 +71,7 @@ def load_lint_names() -> dict[str, Names]:
 
 
 def _load_rules(table: str) -> dict[str, LintRule]:
-    rules = map(LintRule.model_validate, read("lint")[table])
+    rules = map(LintRule.model_validate, read(table)["rule"])
     return {rule.id: rule for rule in sorted(rules, key=lambda rule: rule.id)}
 
 

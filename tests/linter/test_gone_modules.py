@@ -1,4 +1,4 @@
-"""The modules that ENV111 calls gone, with a real Keras 3: each is, and what is named instead is there."""
+"""The modules that ENV109 calls gone, with a real Keras 3: each is, and what is named instead is there."""
 
 from __future__ import annotations
 

@@ -93,9 +93,9 @@ def _backwards(call: ast.Call) -> None:
 @pytest.mark.longer
 @pytest.mark.parametrize("change", [_bare, _named, _starred, _backwards])
 def test_calls_without_the_arguments_that_a_rule_expects_are_looked_at(change: Callable[[ast.Call], None]) -> None:
-    for file in sorted(
-        set(EXAMPLES.rglob("*.py")) - {*(EXAMPLES / "ENV001").iterdir(), *(EXAMPLES / "ENV112").iterdir()}
-    ):
+    for file in sorted(set(EXAMPLES.rglob("*.py")) - set((EXAMPLES / "ENV001").iterdir())):
+        if "python2" in file.stem:
+            continue
         tree = ast.parse(file.read_bytes())
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             change(call)

@@ -78,7 +78,7 @@ def test_the_other_places_of_one_cause_are_listed_by_cell(tmp_path: Path) -> Non
 def test_a_notebook_of_python_2_is_read(tmp_path: Path) -> None:
     draw = "import numpy as np\nprint 'drawing'\nnp.save('x', np.random.rand(3))"
     assert [(rule, line) for rule, line, _ in places(tmp_path, notebook([("code", draw)]))] == [
-        ("ENV112", 2),
+        ("ENV109", 2),
         ("ENV205", 3),
     ]
 

@@ -120,7 +120,9 @@ def found(text: str, version: str) -> list[tuple[int | None, str]]:
 
 
 FILES = sorted(
-    file for file in EXAMPLES.rglob("*.py") if file.parent.name not in ("ENV001", "ENV002", "ENV003", "ENV112")
+    file
+    for file in EXAMPLES.rglob("*.py")
+    if file.parent.name not in ("ENV001", "ENV002", "ENV003") and "python2" not in file.stem
 )
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from envlock.linter.facts import Facts
 from envlock.linter.findings import Found
 from envlock.linter.module import Hit, Module
-from envlock.linter.rules import orders, seeds, threads, training, variables
-from envlock.linter.rules.old_python import find_python2
+from envlock.linter.rules import orders, refused, seeds, threads, training, variables
 
 Check = Callable[[Module, str], Iterator[Hit]]
 """From a module and the version of TensorFlow that it is judged for to what is found."""
@@ -29,9 +28,7 @@ DIRECT: dict[str, Check] = {
     "ENV105": variables.find_bad_values,
     "ENV106": variables.find_unread,
     "ENV107": variables.find_other_recipes,
-    "ENV109": variables.find_old_programs,
-    "ENV111": variables.find_gone,
-    "ENV112": find_python2,
+    "ENV109": refused.find_refused,
 }
 """Rules that the text of one file decides."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from envlock.linter.events import KERAS, NUMPY, OWN, PYTHON, TENSORFLOW, Event
 from envlock.linter.facts import Facts
@@ -164,14 +164,20 @@ def find_models(facts: Facts, seeding: Seeding) -> Iterator[Found]:
     """ENV201, ENV202: models of Keras that are trained, or whose weights are made, without a seed."""
     project = facts.project
     starts = facts.select("train")
-    training = sum({1 << each.file.index for each in starts})
+    training = _list_files(starts)
+    layered = _list_files(facts.select("model", "weighted", "layer"))
+    draws = facts.select("draw", "initializer")
+    drawing = _list_files(each for each in draws if each.of == TENSORFLOW)
+    own = {each.index for each in project.files if each.module.find_calls(("tf.Variable",))}
     groups: dict[str, list[Event]] = defaultdict(list)
     for event in (*starts, *facts.select("initializer", "layer", "model")):
         programs = project.list_programs(event.scope)
-        trains = any(project.find_mask(program) & training for program in programs)
+        reaches = [project.list_reach(each) for each in programs]
+        trains = any(reach & training for reach in reaches)
         missing = [each for each in programs if not seeding.seeds_keras(each, event)]
-        if event.of == TENSORFLOW and not _has_layers(facts, programs):
-            if _has_constants(facts, programs):
+        if event.of == TENSORFLOW and not any(reach & layered for reach in reaches):
+            # A program that makes its variables itself, and draws nothing, starts with constants.
+            if all(reach & own and not reach & drawing for reach in reaches):
                 continue
             # A graph's own variables, which need no seed of Python.
             missing = [each for each in missing if TENSORFLOW not in seeding.list_seeded(each)]
@@ -195,22 +201,8 @@ def find_models(facts: Facts, seeding: Seeding) -> Iterator[Found]:
     yield from join(project, "ENV201", groups["partial"], message, fix, first="train")
 
 
-def _has_layers(facts: Facts, programs: list[File]) -> bool:
-    """Return whether one of some programs makes a layer or a model of Keras."""
-    made = sum({1 << each.file.index for each in facts.select("model", "weighted", "layer")})
-    return any(facts.project.find_mask(program) & made for program in programs)
-
-
-def _has_constants(facts: Facts, programs: list[File]) -> bool:
-    """Return whether each program makes its variables itself, and TensorFlow draws nothing there."""
-    project = facts.project
-    makes = sum(
-        1 << file.index for file in project.files if file.module.find_calls(("tf.Variable",))
-    )
-    draws = facts.select("draw", "initializer")
-    drawn = sum({1 << each.file.index for each in draws if each.of == TENSORFLOW})
-    masks = [project.find_mask(program) for program in programs]
-    return all(mask & makes and not mask & drawn for mask in masks)
+def _list_files(events: Iterable[Event]) -> set[int]:
+    return {each.file.index for each in events}
 
 
 def needs_python(tensorflow: str) -> bool:

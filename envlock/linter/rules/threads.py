@@ -152,7 +152,7 @@ def find_workers(facts: Facts, tensorflow: str) -> Iterator[Found]:
             makers = Origins(facts.project, file).list_makers(call.args[0]) if call.args else ()
             if any(each.startswith("tf.data.") for each in makers):
                 continue  # its threads are TensorFlow's own
-            # A model of Keras 3 refuses them: ENV111.
+            # A model of Keras 3 refuses them: ENV109.
             feeds = word == MADE if has_keras_3 else word in FEEDING
             if feeds or word in own or name.startswith("keras."):
                 events.append(Event("workers", "", word, call, file.find_scope(call)))

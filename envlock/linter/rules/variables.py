@@ -12,12 +12,10 @@ from envlock.data.specifiers import matches_version
 from envlock.linter.environ import list_settings
 from envlock.linter.module import Hit, Module, read_literal
 from envlock.linter.names import (
-    GONE_MODULES,
     OLD_PATCHES,
     SETTERS,
     STARTS_NOTHING,
     SWITCH,
-    TENSORFLOW_1,
 )
 from envlock.runtime.recipe import find_recipe
 from envlock.runtime.report import Severity
@@ -30,14 +28,6 @@ STARTERS = ("os.exec", "os.popen", "os.spawn", "os.system", "subprocess.")
 READERS = ("tensorflow", "tf", "keras", "tf_keras")
 """How the modules begin that read variables when they are imported: `tensorflow_hub`, too."""
 TRUE_AND_FALSE = ("0", "1", "true", "false")
-KERAS_LAYERS = "keras.layers"
-OF_ABSENCE = ("AttributeError", "ImportError", "ModuleNotFoundError", "Exception", "BaseException")
-FED = ("evaluate", "fit", "predict")
-"""Methods of a model that take data."""
-FEEDERS = ("max_queue_size", "use_multiprocessing", "workers")
-"""Their arguments up to Keras 2, which Keras 3 has moved to the data set; source: https://keras.io/guides/migrating_to_keras_3/"""
-EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
-"""What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
 
 
 @cache
@@ -232,83 +222,6 @@ def find_other_recipes(module: Module, tensorflow: str) -> Iterator[Hit]:
         if setting.name == "TF_CUDNN_DETERMINISTIC":
             message = f"in TensorFlow {tensorflow} {setting.name} alone affects only cuDNN"
             yield Hit(setting.node, message, "warning", fix, unless_switched=True)
-
-
-def find_gone(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV111: a module of Keras that Keras 3 lacks, where it is imported first; else a refused name."""
-    for node in module.list_imports():
-        gone = _find_gone_module(node)
-        if gone is not None and not _has_another_way(module, node):
-            fix = f"Take its names from {GONE_MODULES[gone]}."
-            yield Hit(node, f"{gone} is gone with Keras 3", fix=fix)
-            return
-    for attribute in module.list_nodes(ast.Attribute):
-        if (
-            attribute.attr == "experimental"
-            and module.resolve_name(attribute.value) == KERAS_LAYERS
-        ):
-            yield Hit(attribute, "keras.layers.experimental is gone with Keras 3")
-            return
-    for call in module.find_methods(("save_weights",)) if module.uses_keras else ():
-        name = read_literal(call.args[0]) if call.args else ...
-        if isinstance(name, str) and not name.endswith(".weights.h5"):
-            fix = "Give the file a name that ends in .weights.h5."
-            yield Hit(call, "Keras 3 refuses this name of a file of weights", fix=fix)
-            return
-    for call in module.find_methods(FED) if module.uses_keras else ():
-        word = next((each.arg for each in call.keywords if each.arg in FEEDERS), None)
-        if word is not None and not _has_another_way(module, call):
-            fix = f"Leave {word} out; a data set takes it where it is made: `keras.utils.PyDataset(workers=1)`."
-            yield Hit(call, f"a model of Keras 3 takes no {word}, and raises TypeError", fix=fix)
-            return
-
-
-def _find_gone_module(node: ast.ImportFrom | ast.Import) -> str | None:
-    """Return the module of Keras that a statement imports, or imports from, and Keras 3 lacks."""
-    names = [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        names = [f"{'.' * node.level}{node.module}.{name}" for name in names]
-    for name in names:
-        # Not by `canonical`: it writes tensorflow.python.keras alike, where the modules still are.
-        within = name.removeprefix("tensorflow.") if name.startswith("tensorflow.keras.") else name
-        for gone in GONE_MODULES:
-            if f"{within}.".startswith(f"{gone}."):
-                return gone
-    return None
-
-
-def _has_another_way(module: Module, node: ast.AST) -> bool:
-    """Return whether a program expects that something is absent, or asks for a version before it."""
-    around = module.get_parent(node)
-    while around is not None:
-        if isinstance(around, ast.Try) and any(map(_catches_absence, around.handlers)):
-            return True
-        if isinstance(around, ast.If) and any(word in ast.unparse(around.test) for word in EITHER):
-            return True
-        around = module.get_parent(around)
-    return False
-
-
-def _catches_absence(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    caught = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
-    return not caught.isdisjoint(OF_ABSENCE)
-
-
-def find_old_programs(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV109: `tf.placeholder`, `tf.Session`: once a file."""
-    if "tensorflow" not in module.imports or any(word in module.text for word in EITHER):
-        return
-    # `from .ops import *` may give another `tf`: that of `tensorflow.compat.v1`.
-    if any("compat" in each.text for each in module.starred):
-        return
-    for call, name in module.calls:
-        is_gone = name in TENSORFLOW_1 or name.startswith("tf.contrib.")
-        if is_gone and not _has_another_way(module, call):
-            message = f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it"
-            yield Hit(call, message)
-            return
 
 
 @cache

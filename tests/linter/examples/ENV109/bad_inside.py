@@ -3,7 +3,7 @@ import sys
 import tensorflow as tf
 
 if "--flip" in sys.argv:
-    from tensorflow.keras.layers.experimental import preprocessing  # expect: ENV111
+    from tensorflow.keras.layers.experimental import preprocessing  # expect: ENV109
 
     flip = preprocessing.RandomFlip(seed=1)
 

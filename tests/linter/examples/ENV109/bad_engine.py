@@ -1,4 +1,4 @@
-from keras.engine.topology import Layer, InputSpec  # expect: ENV111
+from keras.engine.topology import Layer, InputSpec  # expect: ENV109
 
 
 class Scale(Layer):
