@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from functools import lru_cache
 
-from envlock.linter.module import Module, get_last_word, read_literal
+from envlock.linter.module import get_last_word, read_literal
 from envlock.linter.project import Function
 
 SEED_WORDS = frozenset(
@@ -68,23 +67,3 @@ def has_parameter(function: Function, name: str) -> bool:
 def list_words(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the last words of the names in some expressions."""
     return {get_last_word(each) for node in nodes for each in ast.walk(node)} - {""}
-
-
-@lru_cache(maxsize=4096)
-def list_seed_flags(module: Module) -> dict[str, object]:
-    """Return the flags for seeds that a file defines, with their defaults where these are literals."""
-    if "seed" not in module.text:
-        return {}
-    found: dict[str, object] = {}
-    for call in module.list_nodes(ast.Call):
-        first = read_literal(call.args[0]) if call.args else None
-        if not isinstance(first, str) or "seed" not in first:
-            continue
-        word = get_last_word(call.func)
-        if word == "add_argument" and get_keyword(call, "required", "action") is None:
-            given = get_keyword(call, "default")
-            if first.startswith("-"):
-                found[first.lstrip("-").replace("-", "_")] = given and read_literal(given)
-        elif word.startswith("DEFINE_") and len(call.args) > 1:
-            found[first] = read_literal(call.args[1])
-    return found

@@ -26,8 +26,6 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ALIASES = 8
 """Assignments of names to names that are followed: `a = b` and `b = a` would never end."""
 
-QUOTED_WORD = re.compile(r"""['"]([A-Za-z_]\w*)['"]""")
-
 
 class Module:
     """One file.
@@ -326,11 +324,6 @@ class Module:
     def own_names(self) -> frozenset[str]:
         """The names that the file gives to something of its own, other than by imports."""
         return frozenset(self._bound)
-
-    @cached_property
-    def quoted_words(self) -> frozenset[str]:
-        """The texts that could be names, as `getattr` takes them."""
-        return frozenset(QUOTED_WORD.findall(self.text))
 
     @cached_property
     def attributes(self) -> frozenset[str]:

@@ -10,8 +10,6 @@ from envlock.linter import names as tables
 from envlock.linter.arguments import (
     find_default,
     has_parameter,
-    is_none,
-    list_seed_flags,
 )
 from envlock.linter.module import get_last_word
 from envlock.linter.project import File, Project
@@ -131,9 +129,7 @@ class Origins:
             return "clock"
         if problems == {"none"}:
             return "none"
-        if isinstance(given, ast.Name):
-            return "none" if not values and self._is_never_passed(given, steps - 1) else ""
-        return "none" if self._flags.get(given.attr, ...) is None else ""
+        return ""
 
     def _is_chance(self, node: ast.AST, own: str) -> bool:
         """Return whether a call reads a clock or an identity, or draws from what it is to seed."""
@@ -143,30 +139,3 @@ class Origins:
         if name is not None:
             return name in tables.CLOCKS or name.startswith(own)
         return get_last_word(node.func) == "id" and "id" not in self.module.own_names
-
-    def _is_never_passed(self, name: ast.Name, steps: int) -> bool:
-        """Return whether a parameter is None by default, and no call passes another value."""
-        scope = self.file.find_scope(name)
-        default = find_default(scope.node, name.id) if scope.node is not None else None
-        if scope.node is None or not is_none(default):
-            return False
-        called = scope.name
-        if called == "__init__" and scope.owner is not None:
-            called = scope.owner.name
-        words = [each.arg for each in (*scope.node.args.posonlyargs, *scope.node.args.args)]
-        if name.id not in words:
-            return False
-        at = words.index(name.id) - (scope.owner is not None)
-        passed = list(self.project.list_passed(called, name.id, at))
-        return (default is not None or bool(passed)) and all(
-            Origins(self.project, file).find_chance(each, steps=steps) == "none"
-            for file, each in passed
-        )
-
-    @cached_property
-    def _flags(self) -> dict[str, object]:
-        """The flags for seeds of the file and what it imports, with their defaults."""
-        found: dict[str, object] = {}
-        for index in sorted(self.project.list_reach(self.file), reverse=True):
-            found.update(list_seed_flags(self.project.files[index].module))
-        return found

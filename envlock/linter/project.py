@@ -7,7 +7,6 @@ of its name. What a framework calls is called where its class is spoken of.
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from bisect import bisect_right
 from collections import defaultdict
@@ -35,19 +34,11 @@ PLAIN_DECORATORS = frozenset(
     }
 )
 """Decorators that call nothing of themselves."""
-LOADERS = (
-    *("import_module(", "iter_modules(", "__import__(", "load_source("),
-    "spec_from_file_location(",
-)
 STEPS = 4
 """Files through which a name is followed: `from ops import *`, where ops has it from another one."""
 MOSTLY = 0.6
 """The share of a package's names that lie in the folder that is looked at: of aster's 68 %."""
 
-LOOK_UPS = ("getattr", "globals()", "gin.", "eval(", *LOADERS)
-"""What stands in a file that looks functions up by their names, as texts."""
-QUOTED_PATH = re.compile(r"""['"][A-Za-z_][\w.]*[.:]([A-Za-z_]\w*)['"]""")
-"""A text such as 'metrics.distance.FID', by which a program names a function."""
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Word = str | tuple[int, str]
 """A name, of any file or of one file by its number."""
@@ -150,6 +141,21 @@ class File:
         return [each.node.lineno for each in self.scopes if each.node is not None]
 
     @cached_property
+    def said(self) -> dict[Scope, Set[Word]]:
+        """The names of which each function, and the code outside of all, speaks."""
+        own = {each.name for each in self.module.tree.body if isinstance(each, DEFINED)}
+        origins = self.module.origins
+        found: dict[Scope, Set[Word]] = {}
+        for scope, names, attributes in _list_words(self):
+            # A name that the file defines is its own, whatever other files call so.
+            said: set[Word] = {(self.index, each) if each in own else each for each in names}
+            said |= attributes
+            # `from core.mmd import MMD_GAN as GAN`: who says GAN, speaks of MMD_GAN.
+            said.update(origins[each].rpartition(".")[2] for each in names & origins.keys())
+            found[scope] = said
+        return found
+
+    @cached_property
     def is_test(self) -> bool:
         """Whether pytest collects it: it is named so, and has tests."""
         # https://docs.pytest.org/en/stable/explanation/goodpractices.html#test-discovery
@@ -208,12 +214,10 @@ class Project:
             for name in file.module.imports:
                 parts = self._split_name(name, folder)
                 file.imported.update(self._places.find_files(parts, folder))
-            file.imported.update(self._list_prepared(file))
             file.imported.discard(file.index)
             file.module.starred.extend(self._list_starred(file))
-        self._link_loaders()
         self._reach: dict[int, frozenset[int]] = {}
-        self._masks: dict[int, int] = {}
+        self._called: dict[int, Set[Scope]] = {}
         self._names: dict[tuple[int, str], str | None] = {}
 
     # Imports
@@ -259,19 +263,6 @@ class Project:
         place = self._places.split(parts, folder)
         return None if place is None else (self.files[place[0]], place[1])
 
-    def _list_prepared(self, file: File) -> Iterator[int]:
-        """Yield the files that pytest runs before a file of tests: each conftest.py above it."""
-        if not file.is_test or "test" not in PurePath(file.path).stem:
-            return
-        for path in PurePath(file.path).parents:
-            index = self._by_path.get(str(path / "conftest.py"))
-            if index is not None:
-                yield index
-
-    @cached_property
-    def _by_path(self) -> dict[str, int]:
-        return {str(PurePath(each.path)): each.index for each in self.files}
-
     def is_module(self, file: File, word: str) -> bool:
         """Return whether a name is that of a file of the project: `import tools`."""
         place = self.locate(file.module.origins.get(word, word), file)
@@ -284,25 +275,6 @@ class Project:
                 place = self.locate("." * statement.level + (statement.module or ""), file)
                 if place is not None and not place[1]:
                     yield place[0].module
-
-    def _link_loaders(self) -> None:
-        """Let a file that imports by a name which only the run knows import what lies beside it, and
-        what no other file imports.
-        """
-        imported = {index for each in self.files for index in each.imported}
-        folders = self._places.folders
-        for file in self.files:
-            loads = any(word in file.module.text for word in LOADERS)
-            if not loads or file.module.cells is not None:
-                continue
-            mine = folders[file.index]
-            for other in self.files:
-                theirs = folders[other.index]
-                beside = len(mine) > 0 and theirs == mine
-                alone = other.index not in imported and not other.is_started
-                near = not mine or theirs[:1] == mine[:1]
-                if (beside or (alone and near)) and other is not file and not other.is_test:
-                    file.imported.add(other.index)
 
     def list_reach(self, file: File) -> frozenset[int]:
         """Return the files that a file imports, directly or not, and itself."""
@@ -359,14 +331,6 @@ class Project:
     def _by_module(self) -> dict[int, File]:
         return {id(each.module): each for each in self.files}
 
-    def list_passed(self, function: str, word: str, at: int) -> Iterator[tuple[File, ast.expr]]:
-        """Yield what the calls of a function of this name pass as an argument, by name or place."""
-        for file, call in self._calls.get(function, ()):
-            given = [each.value for each in call.keywords if each.arg in (word, None)]
-            starred = [each for each in call.args if isinstance(each, ast.Starred)]
-            for each in (*given, *(starred or call.args[at : at + 1])):
-                yield file, each
-
     @cached_property
     def methods(self) -> dict[str, set[str]]:
         """The methods that the classes of a name define themselves."""
@@ -375,19 +339,6 @@ class Project:
             for scope in file.scopes:
                 if scope.owner is not None:
                     found[scope.owner.name].add(scope.name)
-        return found
-
-    @cached_property
-    def _calls(self) -> dict[str, list[tuple[File, ast.Call]]]:
-        """The calls of each name, with their files."""
-        found: dict[str, list[tuple[File, ast.Call]]] = defaultdict(list)
-        for file in self.files:
-            for call in file.module.list_nodes(ast.Call):
-                foreign = isinstance(call.func, ast.Attribute) and _is_foreign(
-                    file.module, call.func
-                )
-                if not foreign:
-                    found[get_last_word(call.func)].append((file, call))
         return found
 
     # Programs
@@ -422,8 +373,7 @@ class Project:
             return [scope.file]
         mains = self._mains_of.get(scope.file.index, [])
         if scope.node is not None:
-            callers = self.find_callers(scope)
-            mains = [each for each in mains if callers & self.find_mask(each)] or mains
+            mains = [each for each in mains if scope in self.find_called(each)] or mains
         return mains or [scope.file]
 
     def find_part(self, scope: Scope) -> str:
@@ -437,107 +387,49 @@ class Project:
             return ""
         mains = self._mains_of.get(file.index, [])
         if scope.node is not None:
-            callers = self.find_callers(scope)
-            mains = [each for each in mains if callers & self.find_mask(each)]
+            mains = [each for each in mains if scope in self.find_called(each)]
         return "" if mains else UNCALLED
 
     def find_worth(self, file: File) -> str:
         """Return the part of what no program with data runs: its order may not matter."""
-        mains = self._mains_of.get(file.index, [file])
-        return "" if any(self._has_data(main) for main in mains) else UNSURE
-
-    def _has_data(self, program: File) -> bool:
-        reach = self.list_reach(program)
-        return any(not DATA.isdisjoint(self.files[index].module.packages) for index in reach)
+        for main in self._mains_of.get(file.index, [file]):
+            for index in self.list_reach(main):
+                if not DATA.isdisjoint(self.files[index].module.packages):
+                    return ""
+        return UNSURE
 
     # Calls
 
-    def find_mask(self, program: File) -> int:
-        """Return the files of a program, a bit for each."""
-        if program.index not in self._masks:
-            mask = sum(1 << each for each in self.list_reach(program))
-            self._masks[program.index] = mask | self._get_bit(program.start)
-        return self._masks[program.index]
-
-    def find_callers(self, scope: Scope) -> int:
-        """Return the files whose code outside of functions comes to some code, a bit for each.
-
-        What runs only where a file is started has a bit of its own.
-        """
-        if scope.node is None:
-            return self._get_bit(scope)
-        return self._callers.get(scope, 0)
-
-    def _get_bit(self, scope: Scope) -> int:
-        return 1 << scope.file.index + scope.starts * len(self.files)
+    def find_called(self, program: File) -> Set[Scope]:
+        """Return the code that a program runs; of what is started nowhere, what runs as it is imported."""
+        if program not in self.mains:
+            return self._called_by_imports
+        if program.index not in self._called:
+            files = [self.files[index] for index in self.list_reach(program)]
+            self._called[program.index] = self._follow_calls(files, [program.start])
+        return self._called[program.index]
 
     @cached_property
-    def _callers(self) -> dict[Scope, int]:
-        """The files whose code outside of functions comes to each function.
+    def _called_by_imports(self) -> Set[Scope]:
+        return self._follow_calls(self.files, [])
 
-        A file can lead to a function only where one imports the other, or one program both.
-        """
-        spoken = self._list_spoken()
-        speaking = self._list_speaking(spoken.keys())
-        masks: dict[Scope, int] = defaultdict(int)
-        for file in self.files:
-            tops = self._get_bit(file.top) | self._get_bit(file.start)
-            masks.update((each, tops) for each in file.scopes if _is_handed_over(each))
-            masks.update((each, self._get_bit(each)) for each in (file.top, file.start))
-        reached: dict[Word, int] = defaultdict(int)
-        # In turns, and each once: what a name has reached by then is taken along.
-        waiting = dict.fromkeys(masks)
-        while waiting:
-            speaker = next(iter(waiting))
-            del waiting[speaker]
-            for word in speaking[speaker]:
-                if not masks[speaker] & ~reached[word]:
-                    continue
-                reached[word] |= masks[speaker]
-                for each in spoken[word]:
-                    mask = masks[each] | reached[word] & self._links[each.file.index]
-                    if mask != masks[each]:
-                        masks[each] = mask
-                        waiting[each] = None
-        return masks
-
-    def _list_spoken(self) -> dict[Word, list[Scope]]:
-        """Return the functions that each name speaks of."""
-        found: dict[Word, list[Scope]] = defaultdict(list)
-        for file in self.files:
+    def _follow_calls(self, files: Sequence[File], waiting: list[Scope]) -> Set[Scope]:
+        """Return the functions of some files to which their code outside of functions comes."""
+        spoken: dict[Word, list[Scope]] = defaultdict(list)
+        for file in files:
+            waiting += [file.top, *filter(_is_handed_over, file.scopes)]
             for scope in file.scopes:
-                for word in self._list_words_for(scope):
-                    found[word].append(scope)
-                    found[file.index, word].append(scope)
-        return found
-
-    def _list_speaking(self, known: Set[Word]) -> dict[Scope, Set[Word]]:
-        """Return the known names that each piece of code speaks of."""
-        found: dict[Scope, Set[Word]] = {}
-        for file in self.files:
-            own = {each.name for each in file.module.tree.body if isinstance(each, DEFINED)}
-            origins = file.module.origins
-            for scope, names, attributes in _list_words(file):
-                # A name that the file defines is its own, whatever other files call so.
-                said: set[Word] = {(file.index, each) if each in own else each for each in names}
-                said |= attributes
-                # `from core.mmd import MMD_GAN as GAN`: who says GAN, speaks of MMD_GAN.
-                said.update(origins[each].rpartition(".")[2] for each in names & origins.keys())
-                found[scope] = said & known
-        return found
-
-    @cached_property
-    def _links(self) -> list[int]:
-        """For each file those that can be parts of one program with it, a bit for each."""
-        found = [self.find_mask(each) for each in self.files]
-        for file in self.files:
-            for index in self.list_reach(file):
-                found[index] |= self._get_bit(file.top) | self._get_bit(file.start)
-        for main in self.mains:
-            mask = self.find_mask(main)
-            for index in self.list_reach(main):
-                found[index] |= mask
-        return found
+                for name in self._list_words_for(scope):
+                    spoken[name].append(scope)
+                    spoken[file.index, name].append(scope)
+        called = set(waiting)
+        while waiting:
+            scope = waiting.pop()
+            for word in scope.file.said[scope]:
+                fresh = [each for each in spoken.pop(word, ()) if each not in called]
+                called.update(fresh)
+                waiting += fresh
+        return called
 
     def _list_words_for(self, scope: Scope) -> set[str]:
         """Return the names by which code speaks of a function, or of the class whose methods a
@@ -626,9 +518,6 @@ def _list_words(file: File) -> Iterator[tuple[Scope, set[str], set[str]]]:
     for attribute in module.list_nodes(ast.Attribute):
         if id(attribute) not in outside and not _is_foreign(module, attribute):
             said[file.is_guarded(attribute.lineno)][1].add(attribute.attr)
-    if any(word in module.text for word in LOOK_UPS):
-        said[False][1].update(module.quoted_words)
-    said[False][1].update(each[1] for each in QUOTED_PATH.finditer(module.text))
     yield file.top, *said[False]
     yield file.start, *said[True]
 

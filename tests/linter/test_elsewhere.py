@@ -106,32 +106,6 @@ def test_a_model_that_the_project_makes_is_trained_without_a_seed(
     assert "a.py" not in of_another
 
 
-def test_what_a_program_seeds_in_its_graph_holds_for_a_model_that_it_loads_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = "import tensorflow.compat.v1 as tf\n\n\ndef build(x):\n    return tf.layers.dense(x, 3)\n"
-    program = """
-import importlib, sys
-import tensorflow.compat.v1 as tf
-
-network = importlib.import_module(sys.argv[1])
-with tf.Graph().as_default():
-    {}
-    step = tf.train.AdamOptimizer().minimize(network.build(tf.ones([1, 2])))
-    with tf.Session() as session:
-        session.run(step)
-"""
-    seeded, unseeded = program.format("tf.set_random_seed(7)"), program.format("pass")
-    found = {
-        name: "ENV204" in rules(tmp_path, monkeypatch, {"models/net.py": model, **files}).get("models/net.py", [])
-        for name, files in {
-            "seeded": {"train.py": seeded, "other.py": ""},
-            "one of two": {"train.py": seeded, "other.py": unseeded},
-        }.items()
-    }
-    assert found == {"seeded": False, "one of two": True}
-
-
 def test_a_file_named_as_a_library_hides_it_only_outside_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

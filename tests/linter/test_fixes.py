@@ -30,7 +30,6 @@ DONE = {
     "ENV205 own": ("x = np.random.default_rng()\n", "x = np.random.default_rng(7)\n"),
     "ENV206 own": ("x = random.Random()\n", "x = random.Random(7)\n"),
     "ENV103 start": (f"{OS}os.environ['LD_PRELOAD'] = 'a.so'\n", ""),
-    "ENV105 text": (SET.format("TF_DETERMINISTIC_OPS", 1), SET.format("TF_DETERMINISTIC_OPS", "'1'")),
     "ENV107 alone": (f"{ABOVE}{OS}os.environ['TF_CUDNN_DETERMINISTIC'] = '1'\n", ON),
     "ENV109 weights": (f"{SEED}{MODEL}model.save_weights('a')\n", f"{SEED}{MODEL}model.save_weights('a.weights.h5')\n"),
     "ENV109 workers": (f"{SEED}{ON}{MODEL}model.fit(x, workers=1)\n", f"{SEED}{ON}{MODEL}model.fit(x)\n"),

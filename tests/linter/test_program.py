@@ -66,48 +66,10 @@ def test_what_one_program_seeds_is_not_seeded_for_another(tmp_path: Path, monkey
     }
 
 
-def test_a_seed_that_a_flag_hands_over_has_a_value_only_where_the_flag_has_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runner = (
-        "import tensorflow as tf\n\n\nclass Runner:\n    def __init__(self, model, seed=None):\n"
-        "        if seed is not None:\n            tf.keras.utils.set_random_seed(seed)\n"
-    )
-    main = "import argparse\nimport data\nfrom runner import Runner\np = argparse.ArgumentParser()\n{}\n"
-    main += "args = p.parse_args()\n{}\n"
-    seeded = {
-        main.format("p.add_argument('--seed', type=int)", "Runner(1, seed=args.seed)"): False,
-        main.format("p.add_argument('--seed', default=3)", "Runner(1, seed=args.seed)"): True,
-        main.format("p.add_argument('--seed', type=int)", "Runner(1)"): False,
-        main.format("p.add_argument('--seed', type=int)", "Runner(1, 2)"): True,
-        main.format("p.add_argument('--seed', type=int)", "Runner(1)\nRunner(1, 7)"): True,
-        main.format("p.add_argument('--seed', type=int)", "Runner(*args)"): True,
-    }
-    beside = {"runner.py": runner, "data.py": SHUFFLE}
-    found = {code: rules(tmp_path, monkeypatch, {"main.py": code, **beside}) for code in seeded}
-    unseeded = {"data.py": ["ENV203"], "runner.py": ["ENV207"]}
-    assert found == {code: {} if good else unseeded for code, good in seeded.items()}
-
-
 def test_a_package_whose_module_has_its_name_is_found_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = {"mine/__init__.py": "from mine.mine import load\n", "mine/mine.py": SHUFFLE}
     main = "import tensorflow as tf\nfrom mine import load\ntf.keras.utils.set_random_seed(1)\n"
     assert rules(tmp_path, monkeypatch, {**package, "tasks/main.py": main}) == {}
-
-
-def test_what_pytest_prepares_counts_for_the_tests_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {
-        "mine/conftest.py": "from mine.seeding import start\n",
-        "mine/seeding.py": SEED,
-        "mine/test_top.py": f"{SHUFFLE}\n\ndef test_load():\n    load()\n",
-        "mine/tests/data_test.py": SHUFFLE,
-        "mine/tests/helper.py": SHUFFLE,
-        "other/test_other.py": SHUFFLE,
-    }
-    assert rules(tmp_path, monkeypatch, files) == {
-        "mine/tests/helper.py": ["ENV203"],
-        "other/test_other.py": ["ENV203"],
-    }
 
 
 def test_packages_are_found_by_their_names_and_from_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,39 +122,6 @@ def test_a_base_class_of_tests_seeds_no_program_that_imports_it(
         "    def test_draw(self):\n        np.random.rand(1)\n",
     }
     assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV203"]}
-
-
-def test_what_is_imported_by_a_name_of_the_run_belongs_to_the_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main = "import importlib\nimport sys\nimport tensorflow as tf\n{}\nimportlib.import_module({})\n"
-    seed = "tf.keras.utils.set_random_seed(1)"
-    mains = {
-        main.format(seed, "sys.argv[1]"): True,
-        main.format("", "sys.argv[1]"): False,
-    }
-    files = {"src/models/one.py": SHUFFLE, "src/other.py": f"{SHUFFLE}\nif __name__ == '__main__':\n    load()\n"}
-    found = {code: rules(tmp_path, monkeypatch, {"src/train.py": code, **files}) for code in mains}
-    both = {"src/models/one.py": ["ENV203"], "src/other.py": ["ENV203"]}
-    assert found == {code: {"src/other.py": ["ENV203"]} if seeded else both for code, seeded in mains.items()}
-
-
-@pytest.mark.parametrize(
-    "loader",
-    [
-        "for name in os.listdir(__path__[0]):\n    __import__(f'{__name__}.{name[:-3]}')\n",
-        "for found in pkgutil.iter_modules(__path__):\n    found[0].find_spec(found[1]).loader.load_module()\n",
-    ],
-)
-def test_a_package_that_imports_all_that_lies_in_it_has_the_seeds_of_its_programs(
-    loader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    draw = "import tensorflow as tf\n\n\ndef noise(x):\n    return x + tf.random.normal(x.shape)\n"
-    files = {"mine/__init__.py": f"import os\nimport pkgutil\n{loader}", "mine/noise.py": draw}
-    main = "import mine\nimport tensorflow as tf\n{}\n"
-    seeded = main.format("tf.random.set_seed(1)")
-    assert rules(tmp_path, monkeypatch, {"main.py": seeded, **files}) == {}
-    assert rules(tmp_path, monkeypatch, {"main.py": main.format(""), **files}) == {"mine/noise.py": ["ENV204"]}
 
 
 @pytest.mark.parametrize(("mains", "is_accused"), [(["tf.random.set_seed(1)\n"], False), ([""], True), ([], True)])
@@ -261,23 +190,6 @@ def test_a_program_before_it_does_not_keep_another_from_its_training(
     assert "ENV204" in found
 
 
-def test_each_of_several_programs_of_one_shape_is_accused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A helper that adds flags, or writes what is handed to it, does so for the second and the fifth as for the first."""
-    main = (
-        "import argparse\nimport random\nimport helpers\n\n\ndef split(names, seed=None):\n    if seed:\n"
-        "        random.seed(seed)\n    random.shuffle(names)\n    return [(name, at) for at, name in enumerate(names)]\n\n\n"
-        "if __name__ == '__main__':\n    parser = argparse.ArgumentParser()\n    helpers.add_split(parser)\n"
-        "    args = parser.parse_args()\n    helpers.write(split(helpers.names(), args.split_seed))\n"
-    )
-    helpers = (
-        "import numpy as np\n\n\ndef add_split(parser):\n    parser.add_argument('--split-seed', type=int, default=None)\n\n\n"
-        "def names():\n    return list(np.load('names.npy'))\n\n\ndef write(found):\n    np.save('split.npy', found)\n"
-    )
-    programs = [f"program_{at}.py" for at in range(6)]
-    found = rules(tmp_path, monkeypatch, {"helpers.py": helpers, **dict.fromkeys(programs, main)})
-    assert found == {program: ["ENV207", "ENV206"] for program in programs}
-
-
 def test_a_file_in_a_package_is_no_package_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "mine/__init__.py": "",
@@ -327,19 +239,6 @@ def test_a_function_of_another_file_trains_no_model(tmp_path: Path, monkeypatch:
     assert found == {"tools": {}, "net": {"main.py": ["ENV202"]}}
 
 
-def test_a_method_that_leaves_its_seed_open_seeds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "import tensorflow as tf\n\n\nclass Splitter:\n    def split(self, rows, seed={}):\n        {}(seed)\n"
-    main = f"import splitter\n{SHUFFLE}"
-    found = {
-        seed: rules(tmp_path, monkeypatch, {"splitter.py": code.format(seed, "tf.random.set_seed"), "main.py": main})
-        for seed in ("None", "3")
-    }
-    assert found == {
-        "None": {"main.py": ["ENV203"], "splitter.py": ["ENV207"]},
-        "3": {"main.py": ["ENV203"]},
-    }
-
-
 def test_a_model_is_known_by_what_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models = "import tensorflow as tf\n\n\ndef make():\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
     main = "import models\n\nnet = models.make()\nnet.fit(1, 2)\n"
@@ -359,18 +258,6 @@ def test_a_model_that_an_object_of_another_file_holds_is_trained(
     counter = player.replace("from net import Net", "from words import Net")
     files = {"net.py": net, "words.py": "class Net:\n    model = []\n", "counter.py": counter, "player.py": player}
     assert rules(tmp_path, monkeypatch, files) == {"net.py": ["ENV202"], "player.py": ["ENV202"]}
-
-
-def test_a_function_that_seeds_gets_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seeding = "import tensorflow as tf\n\n\ndef set_seed(number):\n    tf.random.set_seed(number)\n"
-    flag = "import argparse\nimport seeding\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--seed', {})\n"
-    call = f"{SHUFFLE}\nseeding.set_seed(parser.parse_args().seed)\n"
-    found = {
-        default: rules(tmp_path, monkeypatch, {"seeding.py": seeding, "main.py": flag.format(default) + call})
-        for default in ("type=int", "default=3")
-    }
-    unseeded = {"main.py": ["ENV203"], "seeding.py": ["ENV207"]}
-    assert found == {"type=int": unseeded, "default=3": {}}
 
 
 def test_a_function_that_seeds_counts_for_the_programs_that_name_it(
@@ -396,21 +283,6 @@ def test_what_a_file_seeds_when_it_is_imported_is_seeded_in_every_program(
     draws = "import numpy as np\nimport common\n\nnp.save('x', np.random.rand())\n"
     common = "from numpy.random import seed\n\nseed(7)\n"
     assert rules(tmp_path, monkeypatch, {"one.py": draws, "two.py": draws, "common.py": common}) == {}
-
-
-def test_a_seed_that_is_none_for_every_caller_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = (
-        "import numpy as np\n\n\nclass Rows:\n    def __init__(self, rows, seed=None):\n        np.random.seed(seed)\n"
-        "        self.order = np.random.permutation(rows)\n"
-    )
-    calls = {
-        "def read(rows, seed=None):\n    return Rows(rows, seed=seed)\n": ["ENV207", "ENV205"],
-        "def read(rows, seed=1):\n    return Rows(rows, seed=seed)\n": [],
-        "def read(rows, seed):\n    return Rows(rows, seed=seed)\n": [],
-    }
-    for call, expected in calls.items():
-        found = rules(tmp_path, monkeypatch, {"rows.py": rows, "main.py": f"from rows import Rows\n\n\n{call}"})
-        assert found.get("rows.py", []) == expected, call
 
 
 def test_a_training_without_seed_and_switch_is_one_finding() -> None:

@@ -25,7 +25,6 @@ DIRECT: dict[str, Check] = {
     "ENV102": variables.find_assigned,
     "ENV103": variables.find_late,
     "ENV104": variables.find_hash_seeds,
-    "ENV105": variables.find_bad_values,
     "ENV106": variables.find_unread,
     "ENV107": variables.find_other_recipes,
     "ENV109": refused.find_refused,
@@ -45,9 +44,9 @@ RULES = (*DIRECT, *OF_PROJECT)
 def find_all(facts: Facts, tensorflow: str, *, switched_on: bool) -> Iterator[Found]:
     """Yield what the rules find in a project."""
     project = facts.project
-    switches = sum({1 << each.file.index for each in facts.select("switch")})
+    switches = {each.file.index for each in facts.select("switch")}
     for file in project.files:
-        is_switched = switched_on or bool(project.find_mask(file) & switches)
+        is_switched = switched_on or not switches.isdisjoint(project.list_reach(file))
         for rule, check in DIRECT.items():
             for node, message, severity, fix, unless_switched in check(file.module, tensorflow):
                 if is_switched and unless_switched:

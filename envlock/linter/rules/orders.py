@@ -223,22 +223,10 @@ def find_listings(facts: Facts) -> Iterator[Found]:
     uses: dict[File, Uses] = {}
     for event in facts.select("list"):
         mine = uses.setdefault(event.file, Uses(event.file.module))
-        if isinstance(event.node, ast.Call):
-            judge = _is_walk_ordered if event.name.endswith("walk") else Uses.is_ordered
-            if judge(mine, event.node):
-                kept.append(event)
+        if isinstance(event.node, ast.Call) and mine.is_ordered(event.node):
+            kept.append(event)
     message = "{name} gives files in the order of the file system{more}"
     yield from join(facts.project, "ENV303", kept, message)
-
-
-def _is_walk_ordered(uses: Uses, call: ast.Call) -> bool:
-    parent = uses.module.get_parent(call)
-    if not isinstance(parent, ast.For):
-        return uses.is_ordered(call)
-    text = " ".join(ast.unparse(each) for each in parent.body)
-    if "sorted(" in text or ".sort()" in text:
-        return False
-    return uses.keeps_order(parent)
 
 
 def find_sets(facts: Facts) -> Iterator[Found]:

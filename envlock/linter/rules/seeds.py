@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from envlock.linter.events import KERAS, NUMPY, OWN, PYTHON, TENSORFLOW, Event
 from envlock.linter.facts import Facts
 from envlock.linter.findings import Found, join
-from envlock.linter.project import File, Scope
+from envlock.linter.project import File, Project, Scope
 
 SEEDS = {
     PYTHON: "Call random.seed(seed), or tf.keras.utils.set_random_seed(seed), at the start.",
@@ -38,13 +38,10 @@ class Seeding:
     def list_seeded(self, program: File) -> frozenset[str]:
         """Return the generators that a program seeds, wherever it does."""
         if program not in self._seeded:
-            mask = self.project.find_mask(program)
             self._seeded[program] = frozenset(
                 seed.of
-                for seed in self._seeds
-                if mask >> seed.file.index & 1
-                and mask & self.project.find_callers(seed.scope)
-                and (seed.file is program or _is_for_all(seed.scope))
+                for seed in _list_run(self.project, self._seeds, program)
+                if seed.file is program or _is_for_all(seed.scope)
             )
         return self._seeded[program]
 
@@ -72,10 +69,8 @@ class Seeding:
         """Return whether a program draws in some code that seeds only further down, and none else does."""
         if event.scope.node is None and program is not event.file:
             return False
-        mask = self.project.find_mask(program)
-        seeds = [
-            each for each in self._seeds if each.of == generator and mask >> each.file.index & 1
-        ]
+        reach = self.project.list_reach(program)
+        seeds = [each for each in self._seeds if each.of == generator and each.file.index in reach]
         return bool(seeds) and all(
             each.scope is event.scope and each.line > event.line for each in seeds
         )
@@ -91,6 +86,13 @@ class Seeding:
             if (each.scope is event.scope and each.line <= event.line)
             or (owner is not None and each.scope.owner is owner and each.scope.name == "__init__")
         )
+
+
+def _list_run(project: Project, events: list[Event], program: File) -> list[Event]:
+    """Return those of some events that a program comes to."""
+    reach = project.list_reach(program)
+    near = [each for each in events if each.file.index in reach]
+    return [each for each in near if each.scope in project.find_called(program)]
 
 
 def _is_for_all(scope: Scope) -> bool:
@@ -152,9 +154,8 @@ def find_environments(facts: Facts, seeding: Seeding) -> Iterator[Found]:
     events = []
     for each in facts.select("environment"):
         for program in project.list_programs(each.scope):
-            mask = project.find_mask(program)
             mine = [reset for reset in resets if (reset.of == "space") == (each.of == "space")]
-            if not any(mask & project.find_callers(reset.scope) for reset in mine):
+            if not _list_run(project, mine, program):
                 events.append(each)
                 break
     yield from join(project, "ENV209", events, "nothing seeds the environment of {name}{more}")
@@ -166,9 +167,6 @@ def find_models(facts: Facts, seeding: Seeding) -> Iterator[Found]:
     starts = facts.select("train")
     training = _list_files(starts)
     layered = _list_files(facts.select("model", "weighted", "layer"))
-    draws = facts.select("draw", "initializer")
-    drawing = _list_files(each for each in draws if each.of == TENSORFLOW)
-    own = {each.index for each in project.files if each.module.find_calls(("tf.Variable",))}
     groups: dict[str, list[Event]] = defaultdict(list)
     for event in (*starts, *facts.select("initializer", "layer", "model")):
         programs = project.list_programs(event.scope)
@@ -176,9 +174,6 @@ def find_models(facts: Facts, seeding: Seeding) -> Iterator[Found]:
         trains = any(reach & training for reach in reaches)
         missing = [each for each in programs if not seeding.seeds_keras(each, event)]
         if event.of == TENSORFLOW and not any(reach & layered for reach in reaches):
-            # A program that makes its variables itself, and draws nothing, starts with constants.
-            if all(reach & own and not reach & drawing for reach in reaches):
-                continue
             # A graph's own variables, which need no seed of Python.
             missing = [each for each in missing if TENSORFLOW not in seeding.list_seeded(each)]
         if (event.kind == "layer" and not trains) or not missing:

@@ -17,16 +17,14 @@ SWITCHES = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC")
 def find_unswitched(facts: Facts, tensorflow: str) -> Iterator[Found]:
     """ENV108: one finding of each program that trains and has no switch, as one line is the remedy."""
     project = facts.project
-    switched = 0
-    for event in facts.select("switch"):
-        switched |= 1 << event.file.index
+    switched = {event.file.index for event in facts.select("switch")}
     for file in project.files:
         if any(word in file.module.text for word in SWITCHES):
-            switched |= 1 << file.index
+            switched.add(file.index)
     by_program: dict[File, list[Event]] = {}
     for event in facts.select("train", "step", "noisy"):
         for program in project.list_programs(event.scope):
-            if not project.find_mask(program) & switched:
+            if switched.isdisjoint(project.list_reach(program)):
                 by_program.setdefault(program, []).append(event)
     told: set[Event] = set()
     # The program with most to list first: what it lists, the others need not list.

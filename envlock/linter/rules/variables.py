@@ -10,7 +10,7 @@ from envlock.data.determinism import VariableRules, load_source_table, load_vari
 from envlock.data.runtime_tables import load_variables
 from envlock.data.specifiers import matches_version
 from envlock.linter.environ import list_settings
-from envlock.linter.module import Hit, Module, read_literal
+from envlock.linter.module import Hit, Module
 from envlock.linter.names import (
     OLD_PATCHES,
     SETTERS,
@@ -18,7 +18,6 @@ from envlock.linter.names import (
     SWITCH,
 )
 from envlock.runtime.recipe import find_recipe
-from envlock.runtime.report import Severity
 
 HASH_SEED = "PYTHONHASHSEED"
 AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")
@@ -27,7 +26,6 @@ STARTERS = ("os.exec", "os.popen", "os.spawn", "os.system", "subprocess.")
 """How the names of functions begin that start another program."""
 READERS = ("tensorflow", "tf", "keras", "tf_keras")
 """How the modules begin that read variables when they are imported: `tensorflow_hub`, too."""
-TRUE_AND_FALSE = ("0", "1", "true", "false")
 
 
 @cache
@@ -124,46 +122,6 @@ def _starts_programs(module: Module) -> bool:
     for each in module.list_nodes(ast.Attribute):
         names.add(module.resolve_name(each) or "")
     return any(name.startswith(STARTERS) for name in names)
-
-
-def find_bad_values(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV105: a value outside the variable's syntax."""
-    for setting in list_settings(module):
-        row = _load_rules().get(setting.name)
-        if row is None or not matches_version(row.tensorflow, tensorflow):
-            continue
-        if setting.value is ... or setting.value is None:
-            continue
-        problem = _describe_problem(row, setting.value)
-        if problem is not None:
-            yield Hit(setting.node, *problem)
-
-
-def _describe_problem(row: VariableRules, found: object) -> tuple[str, Severity | None, str] | None:
-    """Return message, severity and fix for a literal value that is not understood."""
-    if not isinstance(found, str):
-        meant = int(found) if isinstance(found, bool) else found
-        message = (
-            f"{row.name} is set to {found!r}, which is not a string, so os.environ raises TypeError"
-        )
-        return message, None, f'Write "{meant}".'
-    if row.syntax == "any":
-        return None
-    accepted: tuple[str, ...] = TRUE_AND_FALSE if row.syntax == "bool" else row.accepts
-    if found in accepted or (row.syntax == "bool" and found.lower() in accepted):
-        return None
-    if row.syntax == "integer" and found.strip().lstrip("-").isdigit():
-        return None
-    wanted = "a whole number" if row.syntax == "integer" else f"one of {', '.join(accepted)}"
-    does = {
-        "abort": "TensorFlow ends the process when it first reads it",
-        "raise": "reading it raises an error",
-        "ignored": "it is ignored, and the default counts",
-        "off": "it counts as off",
-    }.get(row.otherwise or "", "its effect was not measured")
-    # The rule's own severity where the program ends.
-    severity: Severity | None = None if row.otherwise in ("abort", "raise") else "warning"
-    return f"{row.name} is set to {found!r}: {does}", severity, f"Write {wanted}."
 
 
 def find_unread(module: Module, tensorflow: str) -> Iterator[Hit]:
