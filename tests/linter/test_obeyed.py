@@ -1,0 +1,134 @@
+"""The remedy of each rule, obeyed by a TensorFlow that runs: before it two runs differ, after it they do not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from envlock.data.lint_tables import load_lint_rules
+from envlock.linter.files import parse
+from envlock.linter.linter import Settings, check
+
+PROGRAM = Path(__file__).with_name("obeyed_program.py")
+ELSEWHERE = {
+    "ENV001": "about a file, not a program",
+    "ENV002": "about a comment",
+    "ENV003": "about a comment",
+    "ENV103": "read once in a process: tests/data and envlock/data/determinism_variables.toml say when",
+    "ENV104": "read by the interpreter when it starts",
+    "ENV106": "nothing reads the name, before or after",
+    "ENV108": "differs on a GPU only",
+    "ENV209": "needs Gymnasium, which is not in the environment",
+}
+"""Rules whose examples are not run here, each with the reason."""
+SWITCHES = ("ENV101", "ENV107")
+MAP = """
+import tensorflow as tf
+
+data = tf.data.Dataset.range(40)
+data = data.map(lambda x: tf.numpy_function(slow, [x], tf.int64), num_parallel_calls=4, deterministic={})
+"""
+CLOCK = "import time\n\nimport numpy as np\n\nnp.random.seed({})\nz = np.random.rand(3)\n"
+DRAWN = """
+import tensorflow as tf
+
+tf.random.set_seed(7)
+
+
+def late(x):
+    return tf.reshape(tf.numpy_function(slow, [tf.ones([1], tf.int32)], tf.int32), [1])
+
+
+data = tf.data.Dataset.range(40).map(lambda x: {}, num_parallel_calls=4)
+"""
+IMPORT = "import tensorflow as tf\n\n"
+TRAIN = """
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit({}, verbose=0)
+"""
+WORKERS = """
+import numpy as np
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(7)
+
+
+class Batches(tf.keras.utils.PyDataset):
+    def __init__(self):
+        super().__init__(workers={})
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, at):
+        slow(at)
+        return np.random.rand(4, 2), np.ones((4, 1))
+
+"""
+OWN = {
+    "ENV102": (
+        f"{IMPORT}tf.random.set_seed = 7\nz = tf.random.normal([3])\n",
+        f"{IMPORT}tf.random.set_seed(7)\nz = tf.random.normal([3])\n",
+    ),
+    "ENV202": (
+        IMPORT + TRAIN.format("x, y"),
+        f"{IMPORT}tf.keras.utils.set_random_seed(7)\n" + TRAIN.format("x, y"),
+    ),
+    "ENV207": (CLOCK.format("time.time_ns() % 2**32"), CLOCK.format("7")),
+    "ENV301": (
+        DRAWN.format("tf.random.uniform(late(x))"),
+        DRAWN.format("tf.random.stateless_uniform(late(x), (7, x))"),
+    ),
+    "ENV302": (MAP.format(False), MAP.format(True)),
+    "ENV306": (WORKERS.format(4) + TRAIN.format("Batches()"), WORKERS.format(1) + TRAIN.format("Batches()")),
+    "ENV309": (
+        "import time\n\nsteps, end = 0, time.time() + 0.02\nwhile time.time() < end:\n    steps += 1\n",
+        "steps = 0\nfor _ in range(1000):\n    steps += 1\n",
+    ),
+}
+"""Programs in the place of the examples, where these make nothing that a second run could show."""
+
+
+def run(python: Path, folder: Path, order: str, programs: dict[str, str]) -> dict[str, str]:
+    """Return a digest of what each program made, in a process of its own."""
+    done = subprocess.run(
+        [python, PROGRAM, folder, order], input=json.dumps(programs), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    (answer,) = (line for line in done.stdout.splitlines() if line.startswith("answer "))
+    found: dict[str, str] = json.loads(answer.removeprefix("answer "))
+    return found
+
+
+@pytest.mark.parametrize("rule", OWN)
+def test_the_rule_finds_what_runs_here_and_not_the_cure(rule: str) -> None:
+    before, after = ({found.rule for found in check([parse("x.py", code)], Settings("2.21.0"))} for code in OWN[rule])
+    assert rule in before
+    assert rule not in after
+
+
+@pytest.mark.tensorflow
+def test_a_remedy_that_is_obeyed_makes_two_runs_alike(tensorflow_python: Path, tmp_path: Path) -> None:
+    rules = load_lint_rules()
+    assert ELSEWHERE.keys() <= rules.keys()
+    programs = {}
+    for rule, row in rules.items():
+        if rule not in ELSEWHERE:
+            before, after = OWN.get(rule, (row.before, row.after))
+            programs[f"{rule} before"], programs[f"{rule} after"] = before, after
+    one = run(tensorflow_python, tmp_path / "one", "forwards", programs)
+    other = run(tensorflow_python, tmp_path / "other", "backwards", programs)
+    differs = {name: one[name] != other[name] for name in programs}
+    assert one["ENV109 before"] == other["ENV109 before"] == "AttributeError"
+    for rule in SWITCHES:
+        assert one[f"{rule} before"].endswith("False"), rule
+        assert one[f"{rule} after"].endswith("True"), rule
+    raised = {name for name, made in one.items() if made.endswith("Error")}
+    assert raised == {"ENV109 before"}
+    alike = {name for name, is_other in differs.items() if name.endswith("before") and not is_other}
+    assert alike == {f"{rule} before" for rule in (*SWITCHES, "ENV109")}
+    assert not any(is_other for name, is_other in differs.items() if name.endswith("after"))
