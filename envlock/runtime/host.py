@@ -130,14 +130,6 @@ class Host:
                 self._start = _parse_environ(text)
         return self._start
 
-    def parent_environ(self) -> Optional[Mapping[str, str]]:
-        """Return the variables that the parent process was started with; None if the kernel does not report them."""
-        try:
-            text = self.read(f"/proc/{os.getppid()}/environ")
-        except OSError:  # of another user
-            text = None
-        return None if text is None else _parse_environ(text)
-
     def affinity(self) -> Optional[int]:
         """Return how many CPUs this process may run on; None if the system has no affinity mask."""
         ask = getattr(os, "sched_getaffinity", None)  # Linux only

@@ -6,7 +6,6 @@ import os
 import sys
 
 from envlock.runtime.collectors import Snapshot, take_snapshot
-from envlock.runtime.collectors.environment_variables import list_set_by_pool
 from envlock.runtime.compare import (
     NAMES,
     PROVEN,
@@ -23,7 +22,6 @@ from envlock.runtime.exemptions import (
     HELD,
     MACHINE,
     OVERRIDE,
-    POOL,
     PROJECT,
     PROOF,
     TOOLING,
@@ -339,18 +337,17 @@ def judge_proven(
 
 
 def _count_own_variables(live: Snapshot, overrides: bool) -> Tuple[Snapshot, List[Exemption]]:
-    """Return the snapshot to judge, and the exemptions of variables that envlock, or the pool of this worker, has set."""
+    """Return the snapshot to judge, and the exemption of variables that envlock has set itself."""
     own = get_own_recipe(os.environ)
-    pool = {name: os.environ[name] for name in list_set_by_pool(Host())}
-    if not own and not pool:
+    if not own:
         return live, []
     if overrides:
-        return live, list_exemptions({VARIABLE: len(own), POOL: len(pool)})
-    return _with_variables(live, {**own, **pool}), []
+        return live, [Exemption(VARIABLE, len(own))]
+    return _with_variables(live, own), []
 
 
 def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
-    """Return a snapshot in which variables that others have set are treated like any other fact."""
+    """Return a snapshot in which variables that envlock has set are treated like any other fact."""
     environ = live.facts.get("environ")
     if not isinstance(environ, dict):
         return live

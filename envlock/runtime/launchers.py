@@ -5,13 +5,12 @@ differences that this explains. Pure.
 from __future__ import annotations
 
 from envlock.runtime.clear_values import show_in_clear
-from envlock.runtime.own_variables import has_started, is_its_doing
 from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, List, Mapping
+    from typing import Any, Dict, Iterable, List, Mapping
 
     from envlock.runtime.report import Report
 
@@ -49,11 +48,11 @@ def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[F
             unexplained.add(finding.where.fact)
     explanations = []
     for row in table("launchers"):
-        if not has_started(row, environ):
+        variable = next((name for name in row["any"] if environ.get(name)), None)
+        if variable is None or not all(map(environ.get, row["all"])):
             continue
-        variable = next(name for name in row["any"] if environ.get(name))
         facts = [path for path in row["facts"] if path in unexplained]
-        facts = [path for path in facts if is_its_doing(row, path, environ)]
+        facts = [path for path in facts if _is_its_doing(row, path, environ)]
         if not facts:
             continue
         unexplained.difference_update(facts)
@@ -92,3 +91,14 @@ def collect_traces(environ: Environ) -> Dict[str, str]:
             if environ.get(name, "").isdigit():
                 kept[name] = environ[name]
     return kept
+
+
+def _is_its_doing(row: Dict[str, Any], path: str, environ: Environ) -> bool:
+    """Return whether a fact has the value that this row sets; a variable with another value comes
+    from the user.
+    """
+    section, _, name = path.partition(".")
+    if section != "environ":
+        return True
+    wanted = environ.get(row["value_of"]) if row["value_of"] is not None else row["value"]
+    return wanted is None or environ.get(name) == wanted

@@ -1,10 +1,10 @@
-"""Variables that envlock itself, or the pool of a worker, has set, which must not count as differences.
+"""Variables that envlock itself has set, which must not count as differences.
 
 `envlock run` and `activate()` set variables that are unset in the lockfile and that its environment
 still needs: the thread counts as numbers, and the recipe of an old TensorFlow. The names of these
 variables are in ENVLOCK_ADDED, which child processes inherit. The facts are those of the
 environment *without* the additions, so that capture and verify give the same result inside and
-outside. A pool sets its variables in each of its workers alike.
+outside.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
+    from typing import Dict, Mapping, Optional
 
 ADDED = "ENVLOCK_ADDED"
 THREADS = {
@@ -57,43 +57,6 @@ def get_own_recipe(environ: Mapping[str, str]) -> Dict[str, str]:
 def format_additions(additions: Mapping[str, str]) -> str:
     """Return the value of ENVLOCK_ADDED for some additions."""
     return " ".join([f"{name}={value}" for name, value in sorted(additions.items())])
-
-
-def find_set_by_pool(environ: Mapping[str, str], parent: Mapping[str, str]) -> List[str]:
-    """Return the variables that a pool has set in this worker: those with the value that it sets, which the process
-    that started this one was not started with.
-
-    They follow from the program and from the number of processors, which are held, on every machine alike.
-
-    Args:
-        environ: the variables of this process.
-        parent: those that its parent process was started with.
-    """
-    found = []
-    for row in table("launchers"):
-        if row["kind"] != "pool" or not has_started(row, environ):
-            continue
-        for path in row["facts"]:
-            name = path.partition(".")[2]
-            if name in environ and name not in parent and is_its_doing(row, path, environ):
-                found.append(name)
-    return found
-
-
-def has_started(row: Dict[str, Any], environ: Mapping[str, str]) -> bool:
-    """Return whether a launcher, pool or limit has set its variables in this process."""
-    return any(map(environ.get, row["any"])) and all(map(environ.get, row["all"]))
-
-
-def is_its_doing(row: Dict[str, Any], path: str, environ: Mapping[str, str]) -> bool:
-    """Return whether a fact has the value that this row sets; a variable with another value comes
-    from the user.
-    """
-    section, _, name = path.partition(".")
-    if section != "environ":
-        return True
-    wanted = environ.get(row["value_of"]) if row["value_of"] is not None else row["value"]
-    return wanted is None or environ.get(name) == wanted
 
 
 def _is_ours(name: str, value: str) -> bool:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from envlock.data import read
 from envlock.data.runtime_tables import LauncherTable, load_launcher_table
-from envlock.runtime.collectors.environment_variables import collect
 from envlock.runtime.judgement import annotate
 from envlock.runtime.launchers import collect_traces, explain_differences
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report, Severity
-from tests.machines import machine
 
 THREADS = ("cpu.affinity_count", "cpu.inter_op_threads", "cpu.intra_op_threads")
 LIBRARIES = "environ.LD_LIBRARY_PATH"
@@ -39,6 +35,7 @@ DASK = {
 }
 SPARK = {"PYTHON_WORKER_FACTORY_SECRET": "s3cret", "OMP_NUM_THREADS": "1"}
 APPTAINER = {"APPTAINER_CONTAINER": "/images/train.sif", "OMP_NUM_THREADS": "3"}
+RAY = {"RAY_RAYLET_PID": "7", "RAY_JOB_ID": "01000000", "OMP_NUM_THREADS": "1"}
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "OMP_NUM_THREADS": "1"}
 
 
@@ -60,6 +57,7 @@ def findings(*paths: str, severity: Severity = ERROR) -> list[Finding]:
         (DASK, [OMP, MKL, BLAS], "this process is a worker of Dask (__DASK_PARENT_PID is set)"),
         (SPARK, [OMP], "this process is a worker of Spark (PYTHON_WORKER_FACTORY_SECRET is set)"),
         (APPTAINER, [OMP, MKL], "Apptainer started this process (APPTAINER_CONTAINER is set)"),
+        (RAY, [OMP], "this process is a worker of Ray (RAY_RAYLET_PID is set)"),
         (TORCHRUN, [OMP], "torchrun started this process (TORCHELASTIC_RUN_ID is set)"),
     ],
 )
@@ -76,7 +74,7 @@ def test_a_launcher_explains_what_it_changes_and_nothing_else(
     assert explain_differences(findings(*facts, severity=INFO), environ) == []
 
 
-@pytest.mark.parametrize("environ", [MPIRUN, MPIEXEC, SRUN, POD, LOKY, DASK, SPARK, APPTAINER, TORCHRUN, {}])
+@pytest.mark.parametrize("environ", [MPIRUN, MPIEXEC, SRUN, POD, LOKY, DASK, RAY, SPARK, APPTAINER, TORCHRUN, {}])
 @pytest.mark.parametrize("own", [{}, {"OMP_NUM_THREADS": "3"}, {"OMP_NUM_THREADS": "4,2"}])
 def test_another_process_explains_by_traces_what_this_one_does(environ: dict[str, str], own: dict[str, str]) -> None:
     here, differ = {**environ, **own, "TOKEN": "s3cret"}, findings(LIBRARIES, OMP, MKL, BLAS, *THREADS)
@@ -98,35 +96,6 @@ def test_a_thread_count_of_the_users_own_is_not_the_pools(environ: dict[str, str
     found = explain_differences(findings(OMP, MKL), {**environ, "OMP_NUM_THREADS": "3"})
     assert [OMP in each.message for each in found] == [False] * len(found)
     assert explain_differences(findings(OMP), {**environ, "OMP_NUM_THREADS": "3"}) == []
-
-
-RAY = {"RAY_RAYLET_PID": "7", "RAY_JOB_ID": "01000000", "OMP_NUM_THREADS": "1"}
-
-
-@pytest.mark.parametrize(
-    ("environ", "names"),
-    [
-        (LOKY, {"MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}),
-        ({**LOKY, "OMP_NUM_THREADS": "3"}, {"MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"}),
-        (DASK, {"MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}),
-        (RAY, {"OMP_NUM_THREADS"}),
-        ({"OMP_NUM_THREADS": "1"}, set()),
-        (TORCHRUN, set()),
-        ({}, set()),
-    ],
-)
-def test_what_a_pool_sets_in_its_worker_is_unset(environ: dict[str, str], names: set[str], tmp_path: Path) -> None:
-    """But not what the process that started the worker has, and nothing where that is unknown."""
-    variables = [f"{name}_NUM_THREADS" for name in ("MKL", "OMP", "OPENBLAS")]
-    for parent, expected in (
-        ("HOME=/\0", names),
-        ("OMP_NUM_THREADS=1\0", names - {OMP.partition(".")[2]}),
-        (None, set()),
-    ):
-        files = {} if parent is None else {f"proc/{os.getppid()}/environ": parent}
-        facts = collect(machine(tmp_path / str(parent)[:4], files=files, environ=environ))
-        hidden = {name for name in variables if name in environ and facts[name] is None}
-        assert hidden == expected
 
 
 def test_variables_of_threads_alone_are_no_pool() -> None:

@@ -6,13 +6,13 @@ import sys
 
 from envlock.runtime.distributions import find_distributions
 from envlock.runtime.facts import TEXT_LIMIT, Unavailable
-from envlock.runtime.own_variables import find_set_by_pool, get_additions, settled
+from envlock.runtime.own_variables import get_additions, settled
 from envlock.runtime.startup import hash_bytes
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Mapping, Optional, Sequence, Union
+    from typing import Mapping, Optional, Sequence, Union
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
@@ -30,18 +30,18 @@ def collect(host: Host) -> Tree:
     The value of some variables (the loader's, glibc's) matters only at the start of the process.
     TensorFlow reads the others when it first needs them, and caches them; once it is imported, a
     variable that has changed since the start is `Unavailable`. A variable that envlock itself has
-    set was unset before, and is recorded as unset; so is one that a pool has set in its worker.
+    set was unset before, and is recorded as unset.
     """
     at_start = host.start_environ()
     is_tensorflow_imported = host.has_imported("tensorflow")
-    set_by_others = {*get_additions(host.environ), *list_set_by_pool(host)}
+    set_by_envlock = get_additions(host.environ)
     facts: Tree = {}
     installed = find_distributions(host)
     rows = [row for row in table("environ") if _is_read(row, installed)]
     in_c = host.list_c_variables(row["name"] for row in rows)
     for row in rows:
         name = row["name"]
-        if name in set_by_others:
+        if name in set_by_envlock:
             facts[name] = None
         elif in_c is not None and _differs_in_c(row, in_c[name], host):
             facts[name] = Unavailable(
@@ -52,14 +52,6 @@ def collect(host: Host) -> Tree:
         else:
             facts[name] = _collect_variable(row, host, at_start, is_tensorflow_imported)
     return facts
-
-
-def list_set_by_pool(host: Host) -> List[str]:
-    """Return the variables that a pool of workers has set in this process, and that its parent lacks."""
-    if not any(name.endswith("_NUM_THREADS") for name in host.environ):
-        return []
-    parent = host.parent_environ()
-    return [] if parent is None else find_set_by_pool(host.environ, parent)
 
 
 def _is_read(row: Tree, installed: Mapping[str, object]) -> bool:
