@@ -99,6 +99,8 @@ def configured(root: Path) -> Podman:
         options = " ".join(f"--ulimit {limit}" for limit in limits)
         script.write_text(WRAPPER.format(program=f"{root}/usr/bin/{name}", options=options))
         script.chmod(0o755)
+    # What conmon starts when a container has ended is podman without the wrapper; until it answers, podman waits 20 s.
+    own = {"PATH": made.environ["PATH"], "LD_LIBRARY_PATH": made.environ["BED_LIBRARIES"]}
     (folder / "containers.conf").write_text(
         f"""\
 [containers]
@@ -108,6 +110,7 @@ runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
 conmon_path = ["{root}/usr/bin/conmon"]
+conmon_env_vars = {json.dumps([f"{name}={value}" for name, value in own.items()])}
 helper_binaries_dir = ["{root}/usr/lib/podman", "{root}/usr/libexec/podman"]
 [engine.runtimes]
 runc = ["{root}/usr/sbin/runc"]
