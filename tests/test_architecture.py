@@ -98,7 +98,6 @@ OWNERS = {
     "numpy": (
         "envlock/guest/battery.py",
         "envlock/guest/late_numpy.py",
-        "envlock/guest/tracing/in_graph.py",
         "envlock/guest/tracing/tensors.py",
         "envlock/guest/training/",
         "envlock/integrations/arrays.py",

@@ -55,20 +55,8 @@ StepsOption = Annotated[
 FreshOption = Annotated[
     bool, typer.Option("--fresh", help="Start a new process for each run, as for a script.")
 ]
-InGraphOption = Annotated[
-    bool,
-    typer.Option(
-        "--in-graph", help="Look inside graphs where runs differ, instead of running eagerly."
-    ),
-]
 TraceOutput = Annotated[
     Path, typer.Option("--output", "-o", help="Trace to write.", show_default=False)
-]
-WholeGraphOption = Annotated[
-    bool,
-    typer.Option(
-        "--in-graph", help="Run as the program does, and look inside its graphs. [default: eagerly]"
-    ),
 ]
 TraceArgument = Annotated[
     str, typer.Argument(help="Trace from `envlock diverge record`.", show_default=False)
@@ -82,7 +70,6 @@ def run(
     runs: RunsOption = 5,
     steps: StepsOption = None,
     fresh: FreshOption = False,
-    in_graph: InGraphOption = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Run a program several times and find the first operation that differs.
@@ -107,7 +94,6 @@ def run(
             runs=runs,
             steps=steps,
             fresh=fresh,
-            in_graph=in_graph,
             progress=Terminal(),
         )
     if report.evidence.stopped is None:
@@ -121,7 +107,6 @@ def run(
 def record(
     run: Program,
     output: TraceOutput,
-    in_graph: WholeGraphOption = False,
     steps: StepsOption = None,
 ) -> None:
     """Record the results of every operation of one run, to compare two environments.
@@ -133,14 +118,11 @@ def record(
     \b
     Examples:
       envlock diverge record train.py:step -o a.trace              eagerly, operation by operation
-      envlock diverge record train.py:step -o a.trace --in-graph   with its graphs and XLA
       envlock diverge record train.py:step -o b.trace --python other/bin/python
                                                                    in another environment
     """
     with interrupt_on_signals():
-        found = envlock.record_trace(
-            run, output, in_graph=in_graph, steps=steps, progress=Terminal()
-        )
+        found = envlock.record_trace(run, output, steps=steps, progress=Terminal())
     _explain(found, output)
 
 
@@ -163,28 +145,12 @@ def compare(
     show(envlock.compare_traces(a, b), format)
 
 
-WARNINGS = {
-    "changed": "tracing changed the result: TensorFlow fuses kernels only where no tracer reads them, and a fused "
-    "kernel can give other bits; the trace shows the program as it ran under the tracer",
-    "unstable": "the result of the program differs from run to run, so whether tracing changed it is unknown; "
-    "`envlock diverge` finds the cause",
-}
-
-
 def _explain(found: Recorded, output: Path) -> None:
     """Print what was written, and its limits."""
     size = f"{found.size / 1e6:.1f} MB" if found.size >= 100_000 else f"{found.size / 1e3:.1f} kB"
     amount = f"{found.entries} entries of {count(found.steps, 'step')}"
     talk(f"wrote {output}: {amount}, {size}, TensorFlow {found.header.tensorflow}")
-    if found.effect in WARNINGS:
-        say(f"warning: {WARNINGS[found.effect]}\n")
-    elif found.effect == "none":
-        talk("tracing did not change the result")
     if found.end.get("elsewhere"):
         say(
             f"warning: {found.end['elsewhere']} operations ran in other threads and were not recorded\n"
-        )
-    if found.end.get("unseen"):
-        say(
-            f"warning: {found.end['unseen']} operations did not fit into the table and were not recorded\n"
         )

@@ -37,7 +37,6 @@ from envlock.divergence.readings import (
     describe_other_workers,
     describe_passing,
     examine_threads,
-    find_first_inside,
     find_makers,
     find_pipeline_maker,
     find_thread_maker,
@@ -195,8 +194,6 @@ class _Search:
             return self._report_identical(own)
         if not is_inside_graph(first):
             return self._explain(own, first, [make_level(own)])
-        if self.request.in_graph:
-            return self._explain_graph(own, [make_level(own)])
         eagerly = replace(self.request, mode="eager", steps=self._count_steps(first))
         try:
             return self._search_eagerly(own, first, eagerly)
@@ -219,7 +216,7 @@ class _Search:
             eager = self._try(what, eagerly)
         levels = [make_level(own), make_level(eager)]
         if eager.comparison.first is not None:
-            return self._explain_eager(eager, eager.comparison.first, levels)
+            return self._explain(eager, eager.comparison.first, levels)
         if eager.failures:  # what it would have shown is unknown
             return replace(self._explain_graph(own, levels[:1]), failures=tuple(eager.failures))
         return self._explain_graph(own, levels)
@@ -263,17 +260,6 @@ class _Search:
             if len(set(pair)) > 1:
                 return [f"{KEPT}, first in {clean(pair[0][0])}"]
         return []
-
-    def _explain_eager(
-        self, eager: Observed, first: Difference, levels: list[Level]
-    ) -> DivergeEvidence:
-        """Return the evidence on eager runs that differ, with a look into their graphs."""
-        if is_inside_graph(first):
-            inside = self._look_inside(racing=True)
-            there = inside.comparison.first
-            if there is not None and not is_inside_graph(there):
-                return self._explain(inside, there, [*levels, make_level(inside)])
-        return self._explain(eager, first, levels)
 
     def _count_steps(self, first: Difference) -> int:
         """Return how many steps show a difference, and whether it is gone."""
@@ -511,9 +497,6 @@ class _Search:
             outcome = "the runs are identical" if racing else "the runs still differ"
             self.because.append(f"with one inter-op thread, {outcome}")
         suspects = list_suspects(own, racing=racing)
-        if self.request.in_graph or not suspects:
-            seen = self._look_inside(racing=racing)
-            levels, suspects = [*levels, make_level(seen)], [*find_first_inside(seen), *suspects]
         found = self._make_evidence("graph", own, levels)
         found = replace(found, because=tuple(self.because), source=(), source_from=0)
         if not suspects:
@@ -524,11 +507,6 @@ class _Search:
         return replace(
             found, suspects=listed, known=likeliest.known, source=source, source_from=start
         )
-
-    def _look_inside(self, *, racing: bool) -> Observed:
-        """Return what looking into the graphs shows; operations that race are let race."""
-        request = replace(self.request, mode="in-graph", serial=self.processes and not racing)
-        return self._try("looking inside its graphs", request)
 
     def _make_evidence(
         self, verdict: Verdict, seen: Observed, levels: Sequence[Level], trace: str | None = None

@@ -27,7 +27,7 @@ Verdict = Literal[
     "processes",
     "unseen",
 ]
-Mode = Literal["as it is", "eager", "in graphs"]
+Mode = Literal["as it is", "eager"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Level:
     """What one way of running showed.
 
     Attributes:
-        mode: `as it is` (the program's own), `eager`, or `in graphs` (its own, with a look into the graphs).
+        mode: `as it is` (the program's own), or `eager`.
         groups: of each run the number of its result at the first difference; all 0 without one.
         step, name: the first difference: in which step, and of what.
         entries: how many operations, calls and values each run was compared by.

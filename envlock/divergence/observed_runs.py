@@ -59,13 +59,11 @@ class Request:
     """What to run, and how.
 
     Attributes:
-        mode: `graph`: as the program runs by itself; `eager`; `in-graph`: by itself, with a look at what can race
-            inside its graphs; `in-graph-all`: at every operation there.
+        mode: `graph`: as the program runs by itself; or `eager`.
         fresh: each run in a process of its own.
         steps: how many steps of each run; None: all.
         seed: is set before every run.
         generators: a seed for the generators of Python and NumPy, to see whether those differ.
-        in_graph: look into the graphs where the runs differ, and not eagerly.
         held: functions with a file and a line: what each returns there is the same in every run.
         now: what a held clock begins with: the time of day, and that of the steady clocks, in seconds.
         since: when the first of all runs began, in seconds: what a later one finds may be left by an earlier one.
@@ -81,7 +79,7 @@ class Request:
     python: Path | None
     runs: int
     fresh: bool
-    mode: Literal["graph", "eager", "in-graph", "in-graph-all"] = "graph"
+    mode: Literal["graph", "eager"] = "graph"
     steps: int | None = None
     seed: int | None = None
     generators: int | None = None
@@ -91,7 +89,6 @@ class Request:
     keeps: bool = False
     lines: int | None = None
     serial: bool = False
-    in_graph: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[str, object] = field(default_factory=dict)
     timeout: float = TIMEOUT

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from envlock.divergence.comparison import CALL, COLLECTIVES, Comparison, Difference, Entry
+from envlock.divergence.comparison import COLLECTIVES, Comparison, Difference, Entry
 from envlock.divergence.evidence import Level, Mode, Suspect
 from envlock.divergence.known_causes import look_up
 from envlock.divergence.makers import Maker, find_candidates
@@ -140,20 +140,6 @@ def describe_other_workers(seen: Observed, threads: ThreadEvidence) -> str | Non
     return f"the program is one of {workers} that TF_CONFIG names, and the others are not traced"
 
 
-def find_first_inside(seen: Observed) -> list[Suspect]:
-    """Return the first operation inside of a graph that gave something else."""
-    first = seen.comparison.first
-    if first is None or not isinstance(first.entry, Record):
-        return []
-    operation = first.entry.operation
-    if operation.type == CALL or first.kind not in ("operation", "data", "outside"):
-        return []
-    suspects = seen.answers.get("suspects") or {}
-    holds = "xla" if suspects.get("xla") else "loop"
-    known = look_up(operation.type, frozenset({holds}), seen.header.tensorflow)
-    return [Suspect(operation.type, operation.name or "", operation.place, known)]
-
-
 def is_inside_graph(first: Difference) -> bool:
     """Return whether the cause can be inside a graph, where the program's own mode does not show it."""
     entry = first.entry
@@ -166,7 +152,7 @@ def make_level(seen: Observed) -> Level:
     """Return what one way of running showed, for the report."""
     comparison = seen.comparison
     first = comparison.first
-    modes: dict[str, Mode] = {"graph": "as it is", "eager": "eager", "in-graph": "in graphs"}
+    modes: dict[str, Mode] = {"graph": "as it is", "eager": "eager"}
     mode = modes[seen.request.mode]
     if first is None:
         return Level(mode, (0,) * comparison.runs, None, None, comparison.entries, comparison.steps)

@@ -108,7 +108,7 @@ UNKNOWN_CAUSES: Mapping[Verdict, str] = {
     "processes": "what other processes computed enters where devices are combined, and is not traced",
     "sequence": "Python decided differently: the order of a set, a random number, the time, or state of an earlier run",
     "unseen": "operations were not visible; `envlock repeat` measures how far the runs are apart",
-    "graph": "operations of a graph run in parallel, and compilers reorder sums; `--in-graph` looks inside",
+    "graph": "operations of a graph run in parallel, and compilers reorder sums",
 }
 NOT_IN_TABLES = (
     "the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it"

@@ -367,10 +367,6 @@ PARTED_FIX = (
     "Use the same version of the library that chooses them (`envlock diff` shows which differ), "
     "or write the computation out in operations of TensorFlow."
 )
-EFFECTS = {
-    "changed": "tracing changed the result",
-    "unstable": "the result differs from run to run, so whether tracing changed it is unknown:",
-}
 GPU = "gpu"
 RESUMED = "resume-optimizer"
 """The row on an optimizer that starts again where a training continues."""
@@ -383,8 +379,6 @@ TITLES = {
     "carried": "a value from outside the traced operations differs",
     "longer": "one run has more steps",
     "sequence": "the runs compute something by other operations",
-    "tracing": "tracing changed the result",
-    "untraced": "the untraced results differ",
     "not-comparable": "the runs ran different operations",
 }
 _IGNORED = (
@@ -409,16 +403,11 @@ def report(a: str, b: str) -> Report[TracesEvidence]:
     with read(Path(a)) as left, read(Path(b)) as right:
         _check_modes(left.header, right.header)
         across = compare(left, right)
-        doubts = list(_list_doubts(left.end or {}, right.end or {}))
         answer = "different bits"
         if not across.comparable:
             answer = "not comparable"
         elif across.same:
             answer = "the same bits"
-            if any(doubt.severity == ERROR for doubt in doubts):
-                answer = "different bits without the tracer"
-            elif doubts:
-                answer = "not known to be the same bits"
         names = [_describe_side("A", a, left.header), _describe_side("B", b, right.header)]
         evidence = TracesEvidence(
             across.comparable,
@@ -433,7 +422,7 @@ def report(a: str, b: str) -> Report[TracesEvidence]:
             _compare_conditions(left, right),
         )
         return Report(
-            [*_list_findings(across, (left.header, right.header)), *doubts],
+            list(_list_findings(across, (left.header, right.header))),
             command="diverge compare",
             headline=f"{answer}: {' and '.join(names)}",
             titles=TITLES,
@@ -556,44 +545,13 @@ def _has_gpu(headers: tuple[Header, Header]) -> bool:
     return any(name.startswith("gpu.devices") for each in headers for name in each.conditions)
 
 
-def _list_doubts(a: Mapping[str, Scalar], b: Mapping[str, Scalar]) -> Iterator[Finding]:
-    """Yield why equal traces do not say that the programs compute equal bits, from the ends of both."""
-    results = (a.get("untraced"), b.get("untraced"))
-    if None not in results and len(set(results)) > 1:
-        yield Finding(
-            "untraced",
-            ERROR,
-            Where(operation="the traces"),
-            message="without the tracer, the results of A and B differ",
-            why="TensorFlow fuses and rewrites graphs only where no tracer reads them.",
-            fix="Measure how far they are apart: `envlock repeat --save`, and then `--compare`.",
-            source=SOURCE,
-        )
-    for effect, what in EFFECTS.items():
-        sides = [side for side, end in (("A", a), ("B", b)) if end.get("tracing") == effect]
-        if sides:
-            yield Finding(
-                "tracing",
-                UNKNOWN,
-                Where(operation="the traces"),
-                message=f"{what} of {' and '.join(sides)}",
-                why="The trace shows the program as it ran under the tracer.",
-                fix="Compare the results of untraced runs: `envlock repeat --save`, and then `--compare`.",
-                source=SOURCE,
-            )
-
-
 def _check_modes(a: Header, b: Header) -> None:
     """Refuse two traces whose entries or fingerprints are of different kinds."""
-    if a.mode != b.mode:
-        how = {"eager": "eagerly, operation by operation", "graph": "in graphs"}
-        ways = f"A ran {how[a.mode]}, B ran {how[b.mode]}"
-    elif a.fingerprint != b.fingerprint:
-        ways = "their fingerprints are of different kinds"
-    else:
-        return
-    hint = "record both with `--in-graph`, or both without"
-    raise UsageError(f"the traces cannot be compared: {ways}", hint=hint)
+    if (a.mode, a.fingerprint) != (b.mode, b.fingerprint):
+        raise UsageError(
+            "the traces cannot be compared: they were recorded in different ways",
+            hint="record both with this envlock",
+        )
 
 
 def _compare_conditions(a: Trace, b: Trace) -> dict[str, tuple[Scalar, Scalar]]:

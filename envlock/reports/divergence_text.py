@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 MODES = {
     "as it is": "in the program's own mode",
     "eager": "operation by operation (eager)",
-    "in graphs": "inside its graphs",
 }
 SHOWN = 6
 """Inputs, and suspects, that are shown."""

@@ -24,7 +24,6 @@ def diverge_script(
     runs: int = 5,
     steps: int | None = None,
     fresh: bool = False,
-    in_graph: bool = False,
     progress: Progress = SILENT,
 ) -> Report[DivergeEvidence]:
     """Run a script or a function several times, and return the first operation that differs, its
@@ -37,7 +36,6 @@ def diverge_script(
         runs: how often it is run.
         steps: stop each run after this many steps.
         fresh: each run in a process of its own, as a script always is.
-        in_graph: look into the graphs where the runs differ, instead of running eagerly.
         progress: shows what is being done.
 
     Raises:
@@ -53,7 +51,6 @@ def diverge_script(
         fresh=fresh or wanted.function is None,
         steps=steps,
         seed=program.seed,
-        in_graph=in_graph,
     )
     return add_conditions(debug(request, progress.say), program.seed)
 
@@ -62,18 +59,15 @@ def record_trace(
     program: Program | str,
     output: Path,
     *,
-    in_graph: bool = False,
     steps: int | None = None,
     progress: Progress = SILENT,
 ) -> Recorded:
-    """Record what every operation of one run computes, into a trace that can be compared with one
-    from another environment.
+    """Record what every operation of one run computes, eagerly, into a trace that can be compared with
+    one from another environment.
 
     Args:
         program: what is run; a text is its script.
         output: the trace to write.
-        in_graph: run the program as it is and observe its graphs, then run it once more unobserved
-            to see whether observing changed the result; else run it eagerly.
         steps: stop after this many steps.
         progress: shows what is being done.
 
@@ -91,7 +85,6 @@ def record_trace(
         fresh=True,
         steps=steps,
         seed=program.seed,
-        in_graph=in_graph,
         conditions=conditions,
     )
     return write_trace(request, output, progress.say)
@@ -102,7 +95,7 @@ def compare_traces(a: str | Path, b: str | Path) -> Report[two_traces.TracesEvid
 
     Raises:
         TraceError: a trace cannot be read, or is damaged.
-        UsageError: they cannot be compared, for example because one run was eager; or both are one file.
+        UsageError: they cannot be compared, as they were recorded in other ways; or both are one file.
     """
     refuse_one_source(Path(a), Path(b))
     return two_traces.report(str(a), str(b))

@@ -229,20 +229,6 @@ def test_other_operations_in_the_first_run_are_its_process_if_it_does_them_in_ea
     assert (report.attachments["verdict"], report.attachments["because"]) == ("sequence", [LEFT])
 
 
-def test_what_stays_a_graph_in_eager_runs_is_looked_into() -> None:
-    calls: Runs = [[op("Call", 7, [1], [made], name="f")] for made in (2, 3)]
-    inside: Runs = [
-        [op("RandomUniform", 9, [1], [made], name="seed=0 seed2=0"), *run] for made, run in enumerate(calls)
-    ]
-    report, asked = searched(calls, calls, inside)
-    seen = report.attachments
-    assert asked == ["graph", "eager", "in-graph"]
-    assert (seen["verdict"], seen["culprit"], seen["place"]["line"]) == ("operation", "RandomUniform", 9)
-    assert seen["known"]["row"] == "unseeded-random-ops"
-    report, _ = searched(calls, calls, calls)
-    assert (report.attachments["verdict"], report.attachments["culprit"]) == ("call", "Call")
-
-
 def test_another_graph_that_is_called_is_another_branch_and_no_graph_is_opened() -> None:
     one, two = op("Call", 7, [1], [2], name="f"), op("Call", 8, [1], [2], name="f")
     report, asked = searched([[one], [two], [one]], [[one]] * 3, [[one]] * 3)
@@ -418,8 +404,8 @@ def test_eager_runs_in_which_python_drew_the_same_by_chance_are_made_once_more()
     assert asked == ["graph", "eager", "eager", "eager", "eager"]
     seen = report.attachments
     assert (seen["verdict"], seen["place"]["line"], seen["maker"]["place"]["line"]) == ("sequence", 6, 5)
-    _, asked = searched(calls, same, calls, calls)
-    assert asked == ["graph", "eager", "graph", "in-graph"]
+    _, asked = searched(calls, same, calls)
+    assert asked == ["graph", "eager", "graph"]
 
 
 def test_a_line_that_autograph_made_is_the_line_it_was_made_of(tmp_path: Path) -> None:

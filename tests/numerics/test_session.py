@@ -50,7 +50,7 @@ def test_a_process_is_asked_again_unless_it_must_be_another(session: Session, tm
         return (tmp_path / folder / "pid").read_text()
 
     first, again = run("0", "a"), run("1", "a")
-    others = [run("2", "a", serial=True), run("3", "a"), run("4", "b"), run("5", "b", mode="in-graph")]
+    others = [run("2", "a", serial=True), run("3", "a"), run("4", "b"), run("5", "b", mode="eager")]
     assert first == again
     assert len({first, *others}) == 5
 

@@ -4,7 +4,6 @@ may be missing.
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -12,12 +11,12 @@ from envlock.guest.training.contract import Misuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, ModuleType
+    from types import ModuleType
     from typing import Callable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
     from numpy import generic
     from numpy.typing import NDArray
-    from tensorflow import DType, Graph, Tensor
+    from tensorflow import Graph
     from tensorflow.core.framework.op_def_pb2 import OpDef
     from tensorflow.core.framework.tensor_pb2 import TensorProto
 
@@ -94,18 +93,6 @@ def forget_seed() -> None:
             context.set_global_seed(None)
     except Exception:
         return
-
-
-def find_held_type(handle: Tensor) -> Optional[DType]:
-    """Return the type of a variable's value from its handle; None if unknown."""
-    try:
-        util = import_module("tensorflow.python.ops.handle_data_util")
-        data = util.get_resource_handle_data(handle)
-    except (ImportError, AttributeError, TypeError):
-        return None
-    if data is None or not data.is_set or not data.shape_and_type:
-        return None
-    return data.shape_and_type[0].dtype
 
 
 @contextmanager
@@ -240,44 +227,3 @@ def gives_handles(definition: OpDef) -> bool:
 def list_attributes(attrs: Attributes) -> List[Tuple[str, object]]:
     """Return the names and values of an operation's attributes."""
     return list(zip(attrs[::2], attrs[1::2])) if attrs else []  # type: ignore[arg-type]
-
-
-_DEEPEST = 400
-"""Frames that are searched for a file of tf.data."""
-_DATA = "structured_function.py"
-_DEVICES = "multi_device_iterator_ops.py"
-"""The files of tf.data in which functions become graphs: those of a pipeline, and those that
-deliver its elements.
-"""
-_HANDING_OUT = ("_init_func", "_next_func", "_remote_", "_finalize_func", "_next_as_optional_func")
-
-
-def is_function(graph: Optional[Graph]) -> bool:
-    """Return whether a graph is that of a function, not one of TensorFlow 1."""
-    return graph is not None and hasattr(graph, "captures") and hasattr(graph, "outer_graph")
-
-
-def find_captured(graph: Graph, tensor: Tensor) -> Optional[Tensor]:
-    """Return the tensor of the surrounding graph that a placeholder in a function stands for; None
-    if it stands for none.
-    """
-    if not is_function(graph):
-        return None
-    for outer, inner in graph.captures:
-        if inner is tensor:
-            return outer
-    return None
-
-
-def is_in_data_function(graph: Graph) -> bool:
-    """Return whether a function of tf.data is being built into this graph at the moment."""
-    hands_out = str(getattr(graph, "name", "")).startswith(_HANDING_OUT)
-    frame: Optional[FrameType] = sys._getframe(1)
-    left = _DEEPEST
-    while frame is not None and left:
-        file = frame.f_code.co_filename
-        if file.endswith(_DATA) or (hands_out and file.endswith(_DEVICES)):
-            return True
-        frame = frame.f_back
-        left -= 1
-    return False

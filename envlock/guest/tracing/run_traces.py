@@ -141,7 +141,6 @@ class Traces:
                     self.datasets,
                     mode=asked["mode"],
                     limit=asked["steps"],
-                    counts=not is_function,
                     conditions=asked["conditions"],
                 )
                 tracers.append(stack.enter_context(tracing))

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from functools import wraps
 
 from envlock import __version__
-from envlock.guest.tracing import in_graph, private, tensors
+from envlock.guest.tracing import private, tensors
 from envlock.guest.tracing.state import read_conditions
 from envlock.guest.tracing.thread_traces import Threads
 from envlock.guest.tracing.trace_writer import TraceWriter
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
 
 
 EAGER, GRAPH = "eager", "graph"
-IN_GRAPH, IN_GRAPH_ALL = "in-graph", "in-graph-all"
-"""The program's own mode with fingerprints inside graphs: of operations that can race, or of every
-operation.
-"""
 
 
 class Observed:
@@ -83,13 +79,11 @@ def open_trace(
     *,
     mode: str,
     limit: Optional[int],
-    counts: bool = False,
     conditions: Optional[Mapping[str, object]] = None,
 ) -> Iterator[Tracer]:
     """Trace the block into the file `path`; the last requested step ends it without an error.
 
-    `datasets` collects the pipelines, and finds the places of all entries. `counts`: if nothing
-    else counts steps, each call of a fingerprinted graph is a step.
+    `datasets` collects the pipelines, and finds the places of all entries.
 
     Raises:
         CallbacksMissing: this TensorFlow has no operation callbacks.
@@ -98,17 +92,12 @@ def open_trace(
     with open(path, "wb") as stream, ExitStack() as stack:
         header = make_header(tf, mode, conditions or {})
         writer = TraceWriter(stream, header)
-        graphs = None
-        if mode in (IN_GRAPH, IN_GRAPH_ALL):
-            graphs = in_graph.InGraph(tf, datasets.places, every=mode == IN_GRAPH_ALL)
         threads = Threads(path, header)
         tracer = Tracer(
             tf,
             writer,
             datasets.places,
             limit,
-            graphs=graphs,
-            counts=counts and graphs is not None,
             threads=threads,
         )
         stack.enter_context(private.watch_python_functions(tracer.observe_python))
@@ -133,11 +122,8 @@ def open_trace(
             tracer.stop()
             end: Dict[str, object] = {
                 "elsewhere": tracer.elsewhere + threads.entries,
-                "unseen": 0,
                 "functions_run_eagerly": ran_eagerly,
             }
-            if graphs is not None:
-                end["unseen"] = graphs.unseen
             writer.close({**end, **read_conditions(tf)})
 
 
@@ -146,21 +132,15 @@ def make_header(tf: ModuleType, mode: str, conditions: Mapping[str, object]) -> 
     keras = getattr(sys.modules.get("keras"), "__version__", None)
     if not isinstance(keras, str):
         keras = None
-    fingerprint = tensors.NAME
-    if mode not in (EAGER, GRAPH):
-        fingerprint = "{}, {}".format(tensors.NAME, in_graph.NAME)
-    header = {
+    return {
         "made_by": "envlock " + __version__,
         "tensorflow": tf.__version__,
         "keras": keras,
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
-        "mode": GRAPH,
-        "fingerprint": fingerprint,
+        "mode": mode,
+        "fingerprint": tensors.NAME,
         "conditions": dict(conditions),
     }
-    if mode == EAGER:
-        header["mode"] = EAGER
-    return header
 
 
 def perform(call: Callable[[], object], current: Callable[[], Optional[Steps]]) -> None:

@@ -21,11 +21,10 @@ from envlock.runtime.tables import table
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
+    from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
     from tensorflow import Graph, Tensor
 
-    from envlock.guest.tracing.in_graph import InGraph
     from envlock.guest.tracing.private import Attributes
     from envlock.guest.tracing.source_lines import Places
     from envlock.guest.tracing.tensors import Fingerprint
@@ -70,15 +69,11 @@ class Tracer:
         places: Places,
         limit: Optional[int] = None,
         *,
-        graphs: Optional[InGraph] = None,
-        counts: bool = False,
         threads: Optional[Threads] = None,
     ) -> None:
         """Raise `Enough` when step `limit` begins; without a limit there is no end.
 
-        `graphs` adds fingerprints inside graphs (level 3); with `counts`, each call of a graph is a
-        step if nothing else counts steps. `threads` records operations of other threads, which are
-        otherwise only counted.
+        `threads` records operations of other threads, which are otherwise only counted.
         """
         self._tf = tf
         self._own = writer
@@ -87,11 +82,7 @@ class Tracer:
         self._thread = threading.get_ident()
         self._local = threading.local()
         self._is_stopped = False
-        self._graphs = graphs
-        self._counts = counts
         self.threads = threads
-        self._is_call_over = False  # whether the last call counted as a step
-        self._handles: Dict[str, List[Tensor]] = {}
         self.suspects = Suspects(places)
         self.step = 0
         self.batches = 0  # whether `Model.fit` has begun
@@ -145,8 +136,6 @@ class Tracer:
         if self.blind is not None:
             return
         private.remove_callback(self.observe)
-        for name, handles in self._find_last_calls():
-            self._write_variables(name, handles)
 
     def begin_step(self, number: int) -> None:
         """Begin step `number`.
@@ -154,11 +143,6 @@ class Tracer:
         Raises:
             Enough: that is beyond the last requested step.
         """
-        # Steps are already counted elsewhere.
-        self._counts = False
-        self._go_to_step(number)
-
-    def _go_to_step(self, number: int) -> None:
         if self._limit is not None and number >= self._limit:
             raise Enough
         if number > self.step:
@@ -216,8 +200,6 @@ class Tracer:
                 self._write_eager(kind, inputs, attrs, outputs)
             else:
                 self.suspects.check_operation(kind, outputs, graph)
-                if self._graphs is not None:
-                    self._graphs.observe(kind, inputs, outputs, op_name, graph)
         finally:
             self._is_busy = False
 
@@ -281,25 +263,11 @@ class Tracer:
         if match is not None:
             name = match.group(1)
         self.suspects.check_call(kind)
-        if self._is_call_over and self._counts:
-            self._go_to_step(self.step + 1)
-        has_run = False
-        table = None
-        if self._graphs is not None:
-            has_run = self._graphs.take(self._writer)
-            table = self._graphs.handle
-        handles = [value for value in inputs if _is_handle(value) and value is not table]
+        handles = [value for value in inputs if _is_handle(value)]
         self._add_uses(handles, CALL)
         read = [hash_tensor(value) for value in inputs]
         self._write(CALL, name, read, _hash_outputs(outputs), _DEPTH)
-        if self._graphs is None:
-            self._write_variables(name, handles)
-        else:
-            # The graph has recorded its variables itself. Read once more at the end of the run,
-            # they show whether the fingerprints changed anything.
-            self._handles.pop(name, None)
-            self._handles[name] = handles
-        self._is_call_over = has_run
+        self._write_variables(name, handles)
 
     def _add_uses(self, handles: Sequence[Tensor], kind: str) -> None:
         """Record that a thread uses variables, if there is more than one thread."""
@@ -307,17 +275,6 @@ class Tracer:
             place = self._places.find_caller(_DEPTH)
             for handle in handles:
                 self.threads.add_use(handle, kind, place, is_change=kind not in _READS)
-
-    def _find_last_calls(self) -> List[Tuple[str, List[Tensor]]]:
-        """Return the calls whose variables no later call has used."""
-        users: Dict[int, str] = {}
-        for name, handles in self._handles.items():
-            users.update((id(handle), name) for handle in handles)
-        calls = []
-        for name, handles in self._handles.items():
-            if all(users[id(handle)] == name for handle in handles):
-                calls.append((name, handles))
-        return calls
 
     def _write_variables(self, name: str, handles: Sequence[Tensor]) -> None:
         """Record the values of variables after a call."""
