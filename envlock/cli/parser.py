@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from envlock.cli.output import say
-from envlock.runtime.errors import UsageError
+from envlock.runtime.errors import UsageError, make_choice_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def make_choice(choices: Sequence[str], what: str, *flags: str, **options: Any) 
 def _make_parser(choices: Sequence[str], what: str) -> Callable[[str], str]:
     def parse(value: str) -> str:
         if value not in choices:
-            raise UsageError(f"unknown {what} `{value}`", hint=f"choose from: {', '.join(choices)}")
+            raise make_choice_error(what, value, choices)
         return value
 
     return parse

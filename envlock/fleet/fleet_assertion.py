@@ -33,6 +33,7 @@ from envlock.runtime.errors import (
     LockfileError,
     UsageError,
     WriteError,
+    make_choice_error,
 )
 from envlock.runtime.judgement import (
     add_files,
@@ -134,8 +135,7 @@ def assert_fleet(
         WriteError: the shared folder cannot be written.
     """
     if engine not in ENGINES:
-        hint = f"choose from: {', '.join(ENGINES)}"
-        raise _keep_code(UsageError(f"unknown engine `{engine}`", hint=hint))
+        raise _keep_code(make_choice_error("engine", engine, ENGINES))
     where = os.fspath(folder) if folder is not None else None
     given: Mapping[str, object] = {"rank": rank, "size": size, "node": node, "job": job}
     if _is_spawned(sys._getframe(1)):

@@ -23,7 +23,7 @@ from envlock.runtime.assertion import ENFORCING
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.device_ranges import format_ranges
-from envlock.runtime.errors import UsageError
+from envlock.runtime.errors import make_choice_error
 from envlock.runtime.exemptions import Exemption, describe_judge, list_exemptions
 from envlock.runtime.extent import Extent
 from envlock.runtime.judgement import build_policy, judge
@@ -222,7 +222,7 @@ def choose_policy(
     if lock is not None:
         return build_policy(lock, policy, overrides=overrides)
     if policy is not None and policy not in names():
-        raise UsageError(f"unknown policy `{policy}`", hint=f"choose from: {', '.join(names())}")
+        raise make_choice_error("policy", policy, names())
     return Policy(policy or DEFAULT)
 
 

@@ -16,6 +16,7 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Finding
 
 VERSION = 1
+WRITE = "`envlock lint --baseline FILE --write-baseline` writes one"
 MORE = re.compile(r", and (\d+) more\b")
 Key = tuple[str, str, str]
 """File, rule, and the text of the line."""
@@ -48,9 +49,7 @@ def parse_baseline(document: object) -> dict[Key, int]:
         UsageError: it is not a baseline, or one of another version.
     """
     if not isinstance(document, dict) or document.get("baseline_version") != VERSION:
-        raise UsageError(
-            f"this is not a baseline of version {VERSION}", hint="write it with --write-baseline"
-        )
+        raise UsageError(f"this is not a baseline of version {VERSION}", hint=WRITE)
     known: dict[Key, int] = {}
     for row in document.get("findings", ()):
         known[row["file"], row["rule"], row["text"]] = row["count"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Protocol, cast
 
-from envlock.runtime.errors import UsageError
+from envlock.runtime.errors import make_choice_error
 from envlock.runtime.report import Report
 
 FORMATS = ("text", "json", "github", "junit", "sarif")
@@ -44,7 +44,7 @@ def render(
         UsageError: there is no such format.
     """
     if format not in FORMATS:
-        raise UsageError(f"unknown format `{format}`", hint=f"choose from: {', '.join(FORMATS)}")
+        raise make_choice_error("format", format, FORMATS)
     module = import_module(f"envlock.reports.{format}")
     if format == "text":
         return str(module.render(report, color=color, width=width, verbose=verbose))

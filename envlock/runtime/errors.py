@@ -55,6 +55,11 @@ class UsageError(EnvlockError):
     exit_code = 2
 
 
+def make_choice_error(what: str, given: str, choices: Iterable[str]) -> UsageError:
+    """Return the error for a word that is not one of those to choose from."""
+    return UsageError(f"unknown {what} `{given}`", hint=f"choose from: {', '.join(choices)}")
+
+
 class TooLateError(UsageError):
     """TensorFlow has already read or started something that cannot be changed any more in this
     process.

@@ -16,7 +16,7 @@ from envlock.runtime.compare import (
     find_unlocked_backend,
     find_unproven_library,
 )
-from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.errors import LockfileError, make_choice_error
 from envlock.runtime.exemptions import (
     ENVLOCK,
     HELD,
@@ -474,7 +474,7 @@ def build_policy(
         UsageError: `name` does not exist.
     """
     if name is not None and name not in names():
-        raise UsageError(f"unknown policy `{name}`", hint=f"choose from: {', '.join(names())}")
+        raise make_choice_error("policy", name, names())
     project: Document = {}
     rules: Mapping[str, str] = {}
     if overrides:

@@ -11,7 +11,7 @@ from envlock.forms import FORMS
 from envlock.packages import export_formats as packages
 from envlock.packages.export_formats import FORMATS, PYLOCK_NAME, Wheelhouse, Written
 from envlock.packages.wheelhouse import measure_wheels
-from envlock.runtime.errors import UsageError
+from envlock.runtime.errors import UsageError, make_choice_error
 from envlock.workflows.locks import get_name, load_lock
 
 TYPE_CHECKING = False
@@ -74,9 +74,7 @@ def check_destination(to: str, output: Path | None, wheelhouse: Path | None) -> 
             )
         return
     if to not in FORMATS:
-        raise UsageError(
-            f"unknown format `{to}`", hint=f"choose from: {', '.join((*FORMATS, *FORMS))}"
-        )
+        raise make_choice_error("format", to, (*FORMATS, *FORMS))
     if output is not None and to == "pylock" and not PYLOCK_NAME.fullmatch(output.name):
         raise UsageError(
             f"installers do not accept the name {output.name} for this format",

@@ -12,7 +12,7 @@ from pathlib import Path
 from envlock.data.determinism import load_source_table
 from envlock.data.lint_tables import load_lint_rules
 from envlock.data.specifiers import parse_version
-from envlock.linter.baseline import Judged, filter_known, make_baseline, parse_baseline
+from envlock.linter.baseline import WRITE, Judged, filter_known, make_baseline, parse_baseline
 from envlock.linter.files import find, find_installed
 from envlock.linter.linter import Settings, list_active_rules
 from envlock.linter.linter import lint as judge
@@ -182,8 +182,7 @@ def read_baseline(file: Path) -> dict[str, object]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        hint = "write it first: --write-baseline"
-        raise UsageError(f"cannot read {file}: {error.strerror}", hint=hint) from None
+        raise UsageError(f"cannot read {file}: {error.strerror}", hint=WRITE) from None
     except ValueError:
         raise UsageError(f"cannot read {file}: it is not JSON") from None
     if not isinstance(document, dict):

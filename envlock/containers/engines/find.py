@@ -11,7 +11,7 @@ from envlock.containers.engines import AUTO, ENGINES, buildx
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Builder, Engine
 from envlock.containers.engines.engine_errors import EngineError
-from envlock.runtime.errors import UsageError
+from envlock.runtime.errors import make_choice_error
 from envlock.runtime.release import parse_release
 
 
@@ -26,9 +26,7 @@ def find(name: str = AUTO) -> Engine:
         EngineError: there is no daemon, it refuses, or the command is not installed.
     """
     if name not in (AUTO, *ENGINES):
-        raise UsageError(
-            f"unknown container engine `{name}`", hint=f"choose from: {', '.join((AUTO, *ENGINES))}"
-        )
+        raise make_choice_error("container engine", name, (AUTO, *ENGINES))
     if name == AUTO:
         return _choose_engine()
     module = import_module(ENGINES[name])
