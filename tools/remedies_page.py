@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.remedies.rows import Remedy, list_hints, load_elsewhere, load_remedies
+from tests.remedies.rows import Remedy, list_hints, load_elsewhere, load_hints, load_remedies
 
 HEAD = """\
 <!-- written by tools/generate.py from tests/remedies/remedies.toml -->
@@ -23,14 +23,13 @@ TITLES = {
     "fact": "Facts of a lockfile",
     "file": "Files, by `envlock verify --deep`",
     "diverge": "What makes runs differ, by `envlock diverge`",
-    "hint": "Hints of errors, by the file that raises them",
 }
 
 
 def page() -> str:
     """Return the page: the count, a table for each kind of source, and what cannot be changed here."""
     sections = "".join(_section(of) for of in TITLES)
-    return f"{HEAD}{_count()}{sections}{_elsewhere()}"
+    return f"{HEAD}{_count()}{sections}{_hints()}{_elsewhere()}"
 
 
 def _count() -> str:
@@ -39,17 +38,11 @@ def _count() -> str:
     ]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     for of, title in TITLES.items():
-        if of != "hint":
-            lines.append(_count_row(title, [row for row in load_remedies() if row.of == of]))
-    lines.append(_count_row("**all**", [row for row in load_remedies() if row.of != "hint"]))
-    hints = list_hints()
-    files = [row.name for row in load_remedies() if row.of == "hint"]
-    number = sum(map(len, hints.values()))
+        lines.append(_count_row(title, [row for row in load_remedies() if row.of == of]))
+    lines.append(_count_row("**all**", load_remedies()))
     return (
         "\n".join(lines) + "\n\n"
-        f"The {number} places that raise an error with a hint are counted apart: tests obey hints of {len(files)} of the "
-        f"{len(hints)} files that have some. Each command of envlock in any text of the package is parsed by another test, so "
-        "that it can be typed.\n"
+        "Each command of envlock in any text of the package is parsed by another test, so that it can be typed.\n"
     )
 
 
@@ -87,6 +80,26 @@ def _section(of: str) -> str:
             kind = {"open": "not obeyed yet", "person": "for a person"}.get(row.kind, row.kind)
             lines.append(f"| {name} | {kind} | {by} | {row.outcome} |")
     return "\n".join(lines) + "\n"
+
+
+def _hints() -> str:
+    files, said = list_hints(), load_hints()
+    person, left = said.group(files)
+    counts = [sum(map(len, groups.values())) for groups in (person, left)]
+    return (
+        "\n## Hints of errors\n\n"
+        f"{len(files)} files of the package raise errors with a hint. Of {len(said.obeyed)} of them `test_hints.py` makes "
+        f"errors and obeys the hints; what {counts[0]} say is for a person, and {counts[1]} no test obeys yet.\n\n"
+        f"| for a person | files |\n|---|---|\n{_list_files(person)}\n"
+        f"| a test would need | files |\n|---|---|\n{_list_files(left)}"
+    )
+
+
+def _list_files(groups: dict[str, list[str]]) -> str:
+    rows = []
+    for reason, files in groups.items():
+        rows.append(f"| {reason} | {', '.join(f'`{file}`' for file in files)} |\n")
+    return "".join(rows)
 
 
 def _elsewhere() -> str:

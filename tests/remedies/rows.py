@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -27,11 +28,11 @@ NOTHING = "Nothing to do"
 
 
 class Remedy(BaseModel):
-    """What is printed for one rule, fact, file, cause or error."""
+    """What is printed for one rule, fact, file or cause."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    of: Literal["doctor", "fact", "file", "diverge", "hint"]
+    of: Literal["doctor", "fact", "file", "diverge"]
     name: str
     kind: Literal["command", "variable", "sentence", "person", "open"]
     obeyed: str = ""
@@ -46,6 +47,36 @@ class Remedy(BaseModel):
         )
         assert bool(self.reason) != is_obeyed, f"{self.name}: what is not obeyed has a reason"
         return self
+
+
+class Hints(BaseModel):
+    """Hints of errors, by the file of the package that raises them; `person` and `open` have reasons and patterns."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    obeyed: list[str]
+    person: dict[str, list[str]]
+    open: dict[str, list[str]]
+
+    def group(self, files: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """Return the files that no test obeys, by their reasons: those for a person, and those that are open.
+
+        A file has the first reason of which a pattern fits.
+        """
+        found: dict[str, list[str]] = {reason: [] for reason in (*self.person, *self.open)}
+        patterns = {**self.person, **self.open}
+        for file in files:
+            if file not in self.obeyed:
+                found[
+                    next(reason for reason in patterns if any(fnmatch(file, each) for each in patterns[reason]))
+                ].append(file)
+        return {reason: found[reason] for reason in self.person}, {reason: found[reason] for reason in self.open}
+
+
+@cache
+def load_hints() -> Hints:
+    """Return what is said of the hints of errors."""
+    return Hints.model_validate(_read()["hints"])
 
 
 @cache

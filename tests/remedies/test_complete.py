@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import matches
-from tests.remedies.rows import ROOT, Remedy, list_facts, list_files, list_hints, list_rules, load_remedies
+from tests.remedies.rows import ROOT, Remedy, list_facts, list_files, list_rules, load_remedies
 
 LARGEST = 0.15
 """The share of remedies that may be for a person."""
@@ -30,10 +30,6 @@ def test_each_fact_that_can_be_changed_here_has_a_row_and_each_pattern_a_fact() 
     assert [each for each in named if not any(matches(each, path) for path in facts)] == []
 
 
-def test_hints_that_are_obeyed_are_of_files_that_have_some() -> None:
-    assert {row.name for row in select("hint")} <= set(list_hints())
-
-
 def test_what_is_said_to_obey_exists() -> None:
     for row in load_remedies():
         if not row.obeyed:
@@ -43,6 +39,6 @@ def test_what_is_said_to_obey_exists() -> None:
 
 
 def test_few_are_for_a_person() -> None:
-    rows = [row for row in load_remedies() if row.of != "hint"]
+    rows = load_remedies()
     persons = [row.name for row in rows if row.kind == "person"]
     assert len(persons) <= LARGEST * len(rows), persons

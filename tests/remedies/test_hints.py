@@ -1,75 +1,665 @@
-"""Hints of errors, obeyed: the command that failed says what to type, and what is typed ends otherwise."""
+"""Hints of errors, obeyed: what failed says what to type, and what is typed ends otherwise.
+
+Commands run in this process, so that the file that raised an error is known. What starts another program in place of
+this one is a process of its own.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+import envlock as package
+from envlock.cli import app
+from envlock.containers.additions import parse_additions
+from envlock.containers.copies import collect
+from envlock.containers.debian import parse_apt_request
+from envlock.containers.engines.find import find as find_engine
+from envlock.containers.ignore_files import IgnoreFiles
+from envlock.fleet.jobs import choose_job
+from envlock.fleet.ranks import find_rank
+from envlock.fleet.reduction import choose_policy
+from envlock.images.reference import parse as parse_image
+from envlock.images.reference import parse_digest, parse_mirror, parse_platform
+from envlock.linter.baseline import parse_baseline
+from envlock.packages.local_wheels import find_named_wheels
+from envlock.packages.upgrade_resolution import parse_wishes
+from envlock.reports import render
+from envlock.runtime.environment_line import parse_line
+from envlock.runtime.errors import EnvlockError
+from envlock.runtime.user_cache import require_cache
+from envlock.web.client import Client
+from envlock.workflows.push import parse_target
+from envlock.workflows.settings import load
 from tests.cli.test_verify_command import captured
 from tests.conftest import Command
+from tests.packages.wheels import make_wheel
+from tests.remedies.rows import list_hints, load_hints
 
 pytestmark = [pytest.mark.processes, pytest.mark.longer]
 
+OWN = Path(sys.prefix) / "bin" / "python"
+DIGEST = "sha256:" + "0" * 64
+Act = Callable[[Path], object]
+
 
 class Case(NamedTuple):
-    """A command that fails.
+    """What fails, and what is obeyed.
 
     Attributes:
-        typed: its words.
-        hint: what its hint has.
-        obeyed: the words that are typed then.
-        code: how the obeyed command ends.
+        file: of the package, that raises the error.
+        typed: the words after `envlock`, or what is called with the current folder.
+        hint: what the hint has.
+        obeyed: what is typed or called then.
+        code: how an obeyed command ends.
+        another: what the error has that is raised then: another one, which goes further.
         locked: whether there is a lockfile.
-        again: whether the first command is typed once more, and ends so.
     """
 
-    typed: str
+    file: str
+    typed: str | Act
     hint: str
-    obeyed: str
+    obeyed: str | Act
     code: int = 0
+    another: str = ""
     locked: bool = True
-    again: int | None = None
+
+
+def write(name: str, text: str) -> Act:
+    """Return what writes a file."""
+    return lambda folder: (folder / name).write_text(text, encoding="utf-8")
+
+
+def both(*acts: str | Act) -> Act:
+    """Return what does one thing after another."""
+
+    def do(folder: Path) -> object:
+        return [run(each, folder) for each in acts][-1]
+
+    return do
+
+
+def settings(text: str) -> Act:
+    """Return what reads the settings of a project that has these."""
+    return both(write("pyproject.toml", f"[tool.envlock]\n{text}\n"), lambda folder: load(folder))
+
+
+def without(variable: str, act: str | Act) -> Act:
+    """Return what is done where a variable is unset."""
+
+    def do(folder: Path) -> object:
+        value = os.environ.pop(variable)
+        try:
+            return run(act, folder)
+        finally:
+            os.environ[variable] = value
+
+    return do
+
+
+def with_variables(act: str | Act, **variables: str) -> Act:
+    """Return what is done where variables are set."""
+
+    def do(folder: Path) -> object:
+        os.environ.update(variables)
+        try:
+            return run(act, folder)
+        finally:
+            for name in variables:
+                del os.environ[name]
+
+    return do
+
+
+def make_model(folder: Path) -> Path:
+    """Write what envlock takes for a SavedModel, and return its folder."""
+    (folder / "model").mkdir(exist_ok=True)
+    (folder / "model" / "saved_model.pb").write_bytes(b"graph")
+    return folder / "model"
+
+
+def break_lock(folder: Path) -> object:
+    """Let the lockfile have a number where a name belongs, and show it."""
+    lock = json.loads((folder / "envlock.lock").read_bytes())
+    lock["facts"]["python"]["implementation"] = 1
+    (folder / "envlock.lock").write_text(json.dumps(lock), encoding="utf-8")
+    return run("show", folder)
+
+
+def leave_folder(folder: Path) -> object:
+    """Verify in a folder that is removed."""
+    (folder / "gone").mkdir()
+    os.chdir(folder / "gone")
+    (folder / "gone").rmdir()
+    return run("verify", folder)
+
+
+def change_lock(folder: Path) -> object:
+    """Write a lockfile of another environment beside the lockfile."""
+    lock = json.loads((folder / "envlock.lock").read_bytes())
+    lock["facts"]["cpu"]["model"] = "999"
+    return (folder / "other.lock").write_text(json.dumps(lock), encoding="utf-8")
 
 
 CASES = (
-    Case("verify", "create one with `envlock capture`", "capture", locked=False, again=0),
-    Case("show envlock.lok", "create one with `envlock capture`", "capture -o envlock.lok", again=0),
-    Case("verfy", "did you mean `verify`", "verify"),
-    Case("verify -p strickt", "choose from: strict, bits, same-arch, functional", "verify -p strict"),
-    Case("diff - -", "name a file or `live`", "diff envlock.lock live"),
-    Case("run envlock.lock true", "envlock run envlock.lock -- ", "run envlock.lock -- true"),
-    Case("export --format requirements", "--no-hashes` need no hashes", "export --format requirements --no-hashes"),
-    Case("export --format requirement", "choose from: ", "export --format requirements --no-hashes"),
-    Case("ignore numpy --reason x", "`envlock capture --only numpy`", "capture --only numpy"),
-    Case("ignore cpu.flag --reason x", "did you mean `cpu.flags`", "ignore cpu.flags --reason x"),
-    Case("ignore cpu.quota --reason ''", "say in one line", "ignore cpu.quota --reason it-throttles"),
-    Case("explain cpu.flag", "did you mean `cpu.flags`", "explain cpu.flags"),
-    Case("capture --only numpy", "run `envlock capture` without it first", "capture", locked=False, again=0),
-    Case("lint nothing.py", "", "lint step.py"),
-    Case("repeat step.py:nothing", "", "repeat step.py:step --runs 2"),
-    Case("repeat step.py:step --runs 1", "use `--runs 2`", "repeat step.py:step --runs 2"),
-    Case("repeat step.py:step --save old", "name a new folder", "repeat step.py:step --save new"),
-)  # fmt: skip
+    # The command line.
+    Case("cli/capture.py", "capture --check -o -", "`--output`", "capture --check --output envlock.lock"),
+    Case("cli/capture.py", "capture --add-machine -o -", "`--output`", "capture --add-machine --output envlock.lock"),
+    Case("cli/__init__.py", leave_folder, "change to another folder", both(os.chdir, "verify")),
+    Case("cli/capture.py", "capture --index-url x", "add `--hashes`", "capture --hashes --index-url x"),
+    Case("cli/diff.py", "diff - -", "name a file or `live`", "diff envlock.lock live"),
+    Case("cli/doctor.py", "doctor --setup x:y", "add `--prove`", "doctor --prove --setup x:y", another="TensorFlow"),
+    Case(
+        "cli/images.py", "images --mirror a=b", "`envlock images envlock.lock`", "images envlock.lock --mirror a.b=c.d"
+    ),
+    Case("cli/options.py", "show --line --summary", "remove `--summary`", "show --line"),
+    Case("cli/parser.py", "verfy", "did you mean `verify`", "verify"),
+    Case(
+        "runtime/errors.py", "verify -p strickt", "choose from: strict, bits, same-arch, functional", "verify -p strict"
+    ),
+    Case("cli/repeat.py", "repeat", "`envlock repeat SCRIPT[:FUNCTION]`", "repeat step.py:step --runs 2"),
+    Case("cli/repeat.py", "repeat --compare a b step.py", "`envlock repeat SCRIPT", "repeat step.py:step --runs 2"),
+    # Lockfiles.
+    Case("runtime/lockfile.py", "show envlock.lok", "`envlock capture`", "capture -o envlock.lok"),
+    Case(
+        "runtime/lockfile.py",
+        both(write("a.lock", ""), "verify a.lock"),
+        "again with `envlock capture`",
+        "capture -o a.lock",
+    ),
+    Case("lock/document.py", break_lock, "again with `envlock capture`", both("capture", "show")),
+    Case("runtime/assertion.py", "verify", "create one with `envlock capture`", "capture", locked=False),
+    Case(
+        "runtime/assertion.py",
+        with_variables(lambda _: package.assert_locked(), ENVLOCK_MODE="loud"),
+        "choose from: enforce",
+        with_variables(lambda _: package.assert_locked(static=True), ENVLOCK_MODE="enforce"),
+    ),
+    Case(
+        "lock/writer.py",
+        "capture -o far/envlock.lock",
+        "create the folder first: far",
+        both(lambda folder: (folder / "far").mkdir(), "capture -o far/envlock.lock"),
+    ),
+    Case(
+        "workflows/capture.py",
+        "capture --only numpy",
+        "run `envlock capture` without it first",
+        "capture",
+        locked=False,
+    ),
+    Case(
+        "workflows/capture.py", "capture --only nothing", "`envlock diff envlock.lock live`", "diff envlock.lock live"
+    ),
+    Case(
+        "workflows/capture.py",
+        without("ENVLOCK_WITHOUT_TENSORFLOW", "capture"),
+        "add `--without-tensorflow`",
+        without("ENVLOCK_WITHOUT_TENSORFLOW", "capture --without-tensorflow"),
+        locked=False,
+    ),
+    Case(
+        "workflows/entry_points.py",
+        "capture --for step.py:step",
+        "add `--canary`",
+        "capture --for step.py:step --canary",
+        another="TensorFlow",
+    ),
+    Case("packages/imports.py", "capture --for nothing.py", "name a file of the project", "capture --for step.py"),
+    Case(
+        "workflows/canary.py",
+        "verify --numerics",
+        "`envlock capture --canary`",
+        "capture --canary",
+        another="TensorFlow",
+    ),
+    Case(
+        "workflows/pastes.py",
+        "diff step.py live",
+        "requirements as `name==version`",
+        both(write("a.txt", "typer==0.1\n"), "diff a.txt live"),
+        code=1,
+    ),
+    Case(
+        "workflows/observed_run.py",
+        "run --observe -- python step.py",
+        "envlock capture --for train.py",
+        "capture --for step.py",
+    ),
+    Case("guest/launch.py", "verify --python nothing", "name the interpreter", f"verify --python {OWN}"),
+    Case(
+        "workflows/data_capture.py",
+        both(settings('data = ["x"]'), "capture"),
+        "correct `data`",
+        both(settings('data = ["step.py"]'), "capture"),
+    ),
+    # Policies.
+    Case(
+        "runtime/errors.py",
+        lambda _: package.verify(policy="strickt"),
+        "choose from: strict",
+        lambda _: package.verify(policy="strict"),
+    ),
+    Case(
+        "runtime/errors.py",
+        lambda _: render(package.verify(), "txt"),
+        "choose from: text",
+        lambda _: render(package.verify(), "text"),
+    ),
+    Case(
+        "runtime/errors.py",
+        lambda _: choose_policy(None, "strickt"),
+        "choose from: strict",
+        lambda _: choose_policy(None, "strict"),
+    ),
+    Case(
+        "runtime/errors.py",
+        lambda _: package.assert_fleet(engine="nothing"),
+        "choose from: ",
+        lambda _: package.assert_fleet(engine="files"),
+        another="cannot find the rank",
+    ),
+    Case(
+        "runtime/errors.py",
+        lambda _: find_engine("dokcer"),
+        "choose from: auto",
+        lambda _: find_engine("podman"),
+        another="podman|engine",
+    ),
+    Case("workflows/ignore.py", "ignore numpy --reason x", "`envlock capture --only numpy`", "capture --only numpy"),
+    Case("workflows/ignore.py", "ignore cpu.quota --reason ''", "say in one line", "ignore cpu.quota --reason slow"),
+    Case(
+        "workflows/settings.py", "ignore cpu.flag --reason x", "did you mean `cpu.flags`", "ignore cpu.flags --reason x"
+    ),
+    Case("workflows/settings.py", "explain cpu.flag", "did you mean `cpu.flags`", "explain cpu.flags"),
+    Case("workflows/codes.py", "explain ENV2O1", "did you mean `ENV201`", "explain ENV201"),
+    Case("workflows/settings.py", settings('polcy = "strict"'), "`policy`", settings('policy = "strict"')),
+    Case(
+        "workflows/settings.py",
+        settings('policy = {a = "b"}'),
+        '"cpu.flags" = "superset"',
+        settings('policy = {"cpu.flags" = "superset"}'),
+    ),
+    Case("workflows/settings.py", settings('entry = "a.py"'), 'entry = ["', settings('entry = ["step.py"]')),
+    Case(
+        "workflows/settings_changes.py",
+        both(settings('policy = {"cpu.flags" = "superset"}'), "ignore cpu.quota --reason x"),
+        "write it as `[tool.envlock.policy]`",
+        both(settings('[tool.envlock.policy]\n"cpu.flags" = "superset"'), "ignore cpu.quota --reason x"),
+    ),
+    # The linter.
+    Case("workflows/lint.py", "lint --tf two", "such as 2.16.2", "lint --tf 2.16.2"),
+    Case(
+        "workflows/lint.py",
+        "lint --baseline a.json",
+        "`envlock lint --baseline FILE --write-baseline`",
+        both("lint --baseline a.json --write-baseline", "lint --baseline a.json"),
+    ),
+    Case(
+        "linter/baseline.py",
+        lambda _: parse_baseline([]),
+        "`envlock lint --baseline FILE --write-baseline`",
+        both(
+            "lint --baseline a.json --write-baseline",
+            lambda folder: parse_baseline(json.loads((folder / "a.json").read_bytes())),
+        ),
+    ),
+    Case("linter/files.py", "lint nothing.py", "name existing files", "lint step.py"),
+    Case("linter/linter.py", "lint --select ENV9", "a prefix such as ENV2", "lint --select ENV2"),
+    # Runs and evidence.
+    Case("guest/target.py", "repeat nothing.py:step", "write SCRIPT.py[:FUNCTION]", "repeat step.py:step --runs 2"),
+    Case("guest/target.py", "repeat step.py:nothing", "`envlock repeat --help`", "repeat --help"),
+    Case("workflows/repeat.py", "repeat step.py:step --runs 1", "use `--runs 2`", "repeat step.py:step --runs 2"),
+    Case(
+        "workflows/repeat.py",
+        "repeat step.py:step --save old",
+        "name a new folder",
+        "repeat step.py:step --runs 2 --save new",
+    ),
+    Case(
+        "workflows/repeat.py",
+        "repeat step.py:step --save far/new",
+        "create it first",
+        both(lambda folder: (folder / "far").mkdir(), "repeat step.py:step --runs 2 --save far/new"),
+    ),
+    Case(
+        "workflows/repeat.py",
+        "repeat step.py:step --runs 2 --step 5",
+        "choose a step from 0 to 0",
+        "repeat step.py:step --runs 2 --step 0",
+    ),
+    Case("numerics/repeated_runs.py", "repeat step.py --runs 2", "name a function", "repeat step.py:step --runs 2"),
+    Case(
+        "numerics/results.py",
+        "repeat --compare a b",
+        "`envlock repeat --save`",
+        both("repeat step.py:step --runs 2 --save a", "repeat step.py:step --runs 2 --save b", "repeat --compare a b"),
+    ),
+    Case(
+        "workflows/bisect.py",
+        "bisect envlock.lock envlock.lock step.py:step",
+        "`envlock diff A B`",
+        both(change_lock, "diff envlock.lock other.lock"),
+        code=1,
+    ),
+    Case(
+        "workflows/upgrade_trials.py",
+        "upgrade envlock.lock step.py --with six",
+        "name one: train.py:step",
+        "upgrade envlock.lock step.py:step",
+        another="no package is named",
+    ),
+    Case(
+        "workflows/upgrade_trials.py",
+        "upgrade envlock.lock step.py:step",
+        "add `--with NAME==VERSION`",
+        "upgrade envlock.lock step.py:step --with six=1",
+        another="not a package with a version",
+    ),
+    Case(
+        "packages/upgrade_resolution.py",
+        lambda _: parse_wishes(["six=1"], []),
+        "`NAME==VERSION`",
+        lambda _: parse_wishes(["six==1"], []),
+    ),
+    # Images.
+    Case("images/cards.py", "images --gpu foo", "such as sm_120", "images --gpu sm_120"),
+    Case("images/cards.py", "images --gpu Jetson", "such as Jetson Orin NX", "images --gpu 'Jetson Orin NX'"),
+    Case(
+        "images/reference.py",
+        lambda _: parse_image("A B"),
+        "like nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
+        lambda _: parse_image("nvcr.io/nvidia/tensorflow:25.02-tf2-py3"),
+    ),
+    Case(
+        "images/reference.py",
+        lambda _: parse_mirror("nvcr.io"),
+        "such as nvcr.io=harbor.example/nvcr",
+        lambda _: parse_mirror("nvcr.io=harbor.example/nvcr"),
+    ),
+    Case(
+        "images/reference.py",
+        lambda _: parse_digest("sha256:1"),
+        "sha256: and 64 hexadecimal digits",
+        lambda _: parse_digest(DIGEST),
+    ),
+    Case(
+        "images/reference.py", lambda _: parse_platform("mips"), "linux/amd64", lambda _: parse_platform("linux/amd64")
+    ),
+    Case(
+        "workflows/push.py",
+        lambda _: parse_target(None),
+        "add `--tag registry/name:tag`",
+        lambda _: parse_target("registry.example/name:tag"),
+    ),
+    Case(
+        "containers/additions.py",
+        lambda _: parse_additions({"command": "python"}, [], "x"),
+        'command = ["python"]',
+        lambda _: parse_additions({"command": ["python"]}, [], "x"),
+    ),
+    Case(
+        "containers/additions.py",
+        lambda _: parse_additions({"workdir": "/app/../x"}, [], "x"),
+        'workdir = "/app"',
+        lambda _: parse_additions({"workdir": "/app"}, [], "x"),
+    ),
+    Case(
+        "containers/additions.py",
+        lambda _: parse_additions({"user": "me"}, [], "x"),
+        'such as "1000"',
+        lambda _: parse_additions({"user": "1000"}, [], "x"),
+    ),
+    Case(
+        "containers/debian.py",
+        lambda _: parse_apt_request({"apt": "ffmpeg"}, "x"),
+        'apt = ["libgl1", "ffmpeg=7:5.1.6-0"]',
+        lambda _: parse_apt_request({"apt": ["libgl1", "ffmpeg=7:5.1.6-0"]}, "x"),
+    ),
+    Case(
+        "containers/ignore_files.py",
+        lambda folder: IgnoreFiles(folder, ["["]),
+        "write it like `data/**`",
+        lambda folder: IgnoreFiles(folder, ["data/**"]),
+    ),
+    Case(
+        "containers/copies.py",
+        lambda folder: collect(folder, ["../x"], folder / "env"),
+        "such as `copy = [",
+        lambda folder: collect(folder, ["step.py"], folder / "env"),
+    ),
+    # Forms.
+    Case(
+        "packages/identity.py",
+        "export --format requirements",
+        "--no-hashes` need no hashes",
+        "export --format requirements --no-hashes",
+    ),
+    Case(
+        "workflows/export.py",
+        "export --format pylock --no-hashes",
+        "leave out `--no-hashes`",
+        "export --format pylock",
+        another="does not name the wheels",
+    ),
+    Case(
+        "workflows/export.py",
+        "export --format compose --wheelhouse w",
+        "leave out `--wheelhouse`",
+        "export --format compose",
+        another="names no image",
+    ),
+    Case(
+        "workflows/export.py",
+        "export --format pylock -o x.toml",
+        "name it pylock.toml",
+        "export --format pylock -o pylock.toml",
+        another="does not name the wheels",
+    ),
+    Case(
+        "packages/local_wheels.py",
+        lambda folder: find_named_wheels([folder / "x.whl"]),
+        "name a .whl file",
+        lambda folder: find_named_wheels([make_wheel(folder, "x")]),
+    ),
+    Case(
+        "workflows/sync.py",
+        "sync --new step.py",
+        "name another folder with `--new`",
+        "sync --new other --dry-run",
+        another="",
+    ),
+    Case("images/choose.py", "build --base foo --dry-run", "use foo:TAG", "build --base foo:1 --dry-run --offline"),
+    Case(
+        "web/client.py",
+        lambda _: Client(ca="nothing.pem"),
+        "SSL_CERT_FILE",
+        both(write("own.pem", ""), with_variables(lambda _: Client(), SSL_CERT_FILE="own.pem")),
+    ),
+    # Models.
+    Case(
+        "runtime/stamp.py",
+        lambda folder: run(f"show {make_model(folder)}", folder),
+        "`envlock.stamp(path)`",
+        both(lambda folder: package.stamp(make_model(folder)), "show model"),
+    ),
+    Case(
+        "runtime/stamp.py",
+        lambda folder: package.stamp(folder / "step.py"),
+        "save the model first",
+        lambda folder: package.stamp(make_model(folder)),
+    ),
+    Case(
+        "workflows/model.py",
+        both(lambda folder: package.stamp(make_model(folder), whole=False), "diff model live"),
+        "`envlock show LOCK --line`",
+        "show envlock.lock --line",
+    ),
+    Case(
+        "runtime/environment_line.py",
+        lambda _: parse_line("envlock"),
+        "give the whole line",
+        lambda _: parse_line(f"envlock:1:{DIGEST}"),
+    ),
+    Case(
+        "runtime/activation.py",
+        lambda _: package.activate(seed="x"),
+        "a whole number",
+        lambda _: package.activate(seed=1, locked=False),
+        another="TensorFlow is not installed",
+    ),  # type: ignore[arg-type]
+    Case(
+        "runtime/user_cache.py",
+        lambda _: require_cache({"HOME": "nowhere"}),
+        "XDG_CACHE_HOME",
+        lambda folder: require_cache({"XDG_CACHE_HOME": str(folder)}),
+    ),
+    # Jobs.
+    Case(
+        "fleet/mpi_mail.py",
+        lambda _: package.assert_fleet(engine="mpi"),
+        "or use engine `files`",
+        lambda _: package.assert_fleet(engine="files"),
+        another="cannot find the rank",
+    ),
+    Case(
+        "fleet/ranks.py",
+        lambda _: find_rank({}, "host"),
+        "set ENVLOCK_FLEET_RANK, ENVLOCK_FLEET_SIZE and ENVLOCK_FLEET_JOB",
+        lambda _: find_rank({"ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1", "ENVLOCK_FLEET_JOB": "a"}, "host"),
+    ),
+    Case(
+        "fleet/jobs.py",
+        lambda _: choose_job(["a", "b"], "here", {}),
+        "ENVLOCK_FLEET_JOB",
+        lambda _: choose_job(["a", "b"], "here", {"ENVLOCK_FLEET_JOB": "a"}),
+    ),
+    Case(
+        "fleet/folder.py",
+        "fleet check here",
+        "`envlock fleet report --to`",
+        both(
+            with_variables(
+                "fleet report --to here", ENVLOCK_FLEET_RANK="0", ENVLOCK_FLEET_SIZE="1", ENVLOCK_FLEET_JOB="a"
+            ),
+            "fleet check here",
+        ),
+    ),
+    Case(
+        "cli/fleet.py",
+        'fleet run --options "\'" -- true',
+        "quote the whole text once",
+        "fleet run --options '-N 4 -n 8' -- true",
+        another="cannot find the launcher",
+    ),
+    Case(
+        "fleet/engines/__init__.py",
+        "fleet run -- true",
+        "name one with `--launcher`",
+        "fleet run --launcher mpi --ranks 8 -- true",
+        another="cannot find mpi",
+    ),
+)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.typed)
-def test_a_hint_is_obeyed(case: Case, envlock: Command, tmp_path: Path) -> None:
-    if case.locked:
-        (tmp_path / "envlock.lock").write_bytes(captured(tuple(envlock.argv)))
+def run(act: str | Act, folder: Path) -> object:
+    """Run the words of a command in this process, or call a function; return the exit code or the result."""
+    if not isinstance(act, str):
+        return act(folder)
+    return app(shlex.split(act), prog_name="envlock", standalone_mode=False) or 0
+
+
+@pytest.fixture
+def folder(envlock: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current folder, with a project and its lockfile."""
+    (tmp_path / "envlock.lock").write_bytes(captured(tuple(envlock.argv)))
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n', encoding="utf-8")
     (tmp_path / "step.py").write_text("def step():\n    return 1.0\n", encoding="utf-8")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "file").touch()
-    done = envlock(*shlex.split(case.typed))
-    assert done.returncode not in (0, 70), done.stdout
-    _, found, hint = done.stderr.partition("hint: ")
-    assert found, done.stderr
-    assert case.hint in hint
-    after = envlock(*shlex.split(case.obeyed))
-    assert after.returncode == case.code, after.stdout + after.stderr
-    assert after.stderr != done.stderr
-    if case.again is not None:
-        assert envlock(*shlex.split(case.typed)).returncode == case.again
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
+    """Return the file of the package that has made each error, by the error's identity."""
+    files: dict[int, str] = {}
+    begin, home = EnvlockError.__init__, f"{Path(package.__file__).parent}{os.sep}"
+
+    def remember(self: EnvlockError, *args: object, **words: object) -> None:
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename.endswith("runtime/errors.py") and frame.f_code.co_name == "__init__":
+            assert frame.f_back is not None
+            frame = frame.f_back
+        files[id(self)] = frame.f_code.co_filename.removeprefix(home)
+        begin(self, *args, **words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(EnvlockError, "__init__", remember)
+    return files
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.typed if isinstance(case.typed, str) else case.hint)
+def test_a_hint_is_obeyed(case: Case, folder: Path, made: dict[int, str], capfd: pytest.CaptureFixture[str]) -> None:
+    if not case.locked:
+        (folder / "envlock.lock").unlink()
+    with pytest.raises(EnvlockError) as failed:
+        run(case.typed, folder)
+    first = failed.value
+    assert case.hint in (first.hint or ""), first
+    assert made[id(first)] == case.file
+    if not case.another:
+        found = run(case.obeyed, folder)
+        assert (
+            not isinstance(found, int)
+            or isinstance(found, bool)
+            or not isinstance(case.obeyed, str)
+            or found == case.code
+        )
+        return
+    with pytest.raises(EnvlockError, match=case.another) as failed:
+        run(case.obeyed, folder)
+    assert failed.value.message != first.message
+
+
+STARTERS = {"cli/run.py", "workflows/run.py", "workflows/interpreter.py"}
+"""Files whose hints are obeyed by processes of their own."""
+STARTED = {
+    "run envlock.lock true": ("envlock run envlock.lock -- ", "run envlock.lock -- true"),
+    "run a b -- true": ("envlock run -- python train.py", "run -- true"),
+    "run nothing-here": ("check its spelling and PATH", "run true"),
+    "run --": ("envlock run -- python train.py", "run -- true"),
+}
+
+
+@pytest.mark.parametrize("typed", STARTED)
+def test_a_hint_on_what_is_started_is_obeyed(typed: str, envlock: Command, folder: Path) -> None:
+    hint, obeyed = STARTED[typed]
+    done = envlock(*shlex.split(typed))
+    assert done.returncode == 2
+    assert hint in done.stderr.partition("hint: ")[2]
+    assert envlock(*shlex.split(obeyed)).returncode == 0
+
+
+def test_an_environment_that_is_not_found_is_named(folder: Path) -> None:
+    tool = Command([sys.executable, "-c", "from envlock.__main__ import main; main()"], folder, {"VIRTUAL_ENV": ""})
+    done = tool("verify")
+    assert (done.returncode, "`--python PATH`" in done.stderr) == (2, True), done.stderr
+    assert tool("verify", "--python", str(OWN)).returncode == 0
+
+
+def test_each_file_with_hints_is_obeyed_here_or_has_a_reason() -> None:
+    hints = load_hints()
+    assert set(hints.obeyed) == {case.file for case in CASES} | STARTERS
+    assert set(hints.obeyed) <= set(list_hints())
+    # Each other file has a reason, and each reason a file.
+    assert all(files for groups in hints.group(list_hints()) for files in groups.values())
