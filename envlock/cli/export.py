@@ -68,7 +68,7 @@ def export(
     `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a
     proven wheel (`envlock capture --hashes`) are written, and to `pylock` also those from a Git
     repository (`https` or `ssh`), by commit; the others are listed with the reason, in the file and on stderr, and the
-    exit code is 1. Packages that no policy compares (`envlock ignore`) do not count.
+    exit code is 1. Packages that no policy compares (`envlock ignore`), and the project itself, do not count.
 
     `cyclonedx` is a software bill of materials. `slsa` says how the recorded image was built. `compose`, `devcontainer` and
     `kubernetes` start the pushed image by its digest, with the locked GPUs and CPUs. The same

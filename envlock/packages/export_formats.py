@@ -17,7 +17,7 @@ from envlock.packages.identity import (
     Proven,
     find_checkout,
     list_proven,
-    split_by_policy,
+    split_left_out,
 )
 from envlock.packages.pins import list_pins, render_pins
 from envlock.packages.proofs import LeftOut
@@ -118,7 +118,7 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
         else:
             missing.append(other._replace(reason=f"{other.reason}; {form.unhashed}"))
     entries.sort(key=lambda entry: entry.name)
-    left_out, not_held = split_by_policy(lock, sorted(missing))
+    left_out, not_held = split_left_out(lock, sorted(missing))
     try:
         body = form.render(entries, lock.facts, house)
     except ValueError as error:

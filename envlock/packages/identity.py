@@ -153,6 +153,19 @@ def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftO
     return compared, others
 
 
+def split_left_out(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:
+    """Return what is missing where the packages of a lockfile are to be installed, and what is not:
+    no policy compares it, or it is the project's own package, which is installed from its folder.
+
+    Raises:
+        LockfileError: the lockfile has a rule that does not exist.
+    """
+    own = lock.project.name if lock.project is not None else None
+    missing, others = split_by_policy(lock, packages)
+    others += [package for package in missing if package.name == own]
+    return [package for package in missing if package.name != own], sorted(others)
+
+
 def explain_misfit(name: str, version: str | None, file: str) -> str | None:
     """Return why no installer would accept a wheel with this file name for a package; None if it
     would.

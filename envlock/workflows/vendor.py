@@ -11,7 +11,7 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from envlock.packages.identity import Proven, list_proven, split_by_policy
+from envlock.packages.identity import Proven, list_proven, split_left_out
 from envlock.packages.indexes.online import configure_indexes, make_fetch
 from envlock.packages.parallel import TIMEOUT, Advance, Moved
 from envlock.packages.proofs import LeftOut
@@ -76,7 +76,7 @@ def vendor(
     """
     model = load_lock(lock)
     known, unproven = list_proven(model, get_name(lock))
-    left_out, _ = split_by_policy(model, unproven)
+    left_out, _ = split_left_out(model, unproven)
     if only is not None:
         known = [package for package in known if package.name in only]
     cached = Path(require_cache(os.environ))

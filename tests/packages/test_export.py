@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from packaging.pylock import Pylock
 from packaging.requirements import Requirement
 
-from envlock.lock.models import Lockfile
+from envlock.lock.models import Lockfile, Project
 from envlock.packages import export_formats as module
 from envlock.packages.export_formats import FORMATS, Wheelhouse, export
 from envlock.packages.identity import list_proven
@@ -107,6 +107,10 @@ def test_what_no_policy_compares_is_not_missed(to: str) -> None:
     rules = lock.policy.model_copy(update={"overrides": {"packages.pip.version": "exact"}})
     held = export(lock.model_copy(update={"policy": rules}), "x", to)
     assert ("pip" in {each.name for each in held.left_out}, held.not_held) == (True, [])
+    # The project itself is installed from its folder, and `verify` lets it differ.
+    own = export(lock.model_copy(update={"project": Project(name="editable")}), "x", to)
+    assert next(str(each) for each in own.not_held) == "editable 0.1: it is an editable install"
+    assert "editable" not in {each.name for each in own.left_out}
 
 
 @pytest.mark.parametrize(
