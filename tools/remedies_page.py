@@ -23,6 +23,7 @@ TITLES = {
     "fact": "Facts of a lockfile",
     "file": "Files, by `envlock verify --deep`",
     "diverge": "What makes runs differ, by `envlock diverge`",
+    "repeat": "The next step, by `envlock repeat`",
 }
 
 
@@ -70,7 +71,9 @@ def _section(of: str) -> str:
     for row in load_remedies():
         if row.of == of:
             name = (
-                ", ".join(f"`{word}`" for word in row.name.split()) if of != "diverge" else row.name
+                ", ".join(f"`{word}`" for word in row.name.split())
+                if of not in ("diverge", "repeat")
+                else row.name
             )
             by = (
                 f"`{row.obeyed.rpartition('/')[2].partition('::')[0]}`"

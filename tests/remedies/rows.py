@@ -25,6 +25,7 @@ else:
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("remedies.toml")
 NOTHING = "Nothing to do"
+UNSAID = "remedies.toml does not say it"
 
 
 class Remedy(BaseModel):
@@ -32,7 +33,7 @@ class Remedy(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    of: Literal["doctor", "fact", "file", "diverge"]
+    of: Literal["doctor", "fact", "file", "diverge", "repeat"]
     name: str
     kind: Literal["command", "variable", "sentence", "person", "open"]
     obeyed: str = ""
@@ -63,14 +64,17 @@ class Hints(BaseModel):
 
         A file has the first reason of which a pattern fits.
         """
-        found: dict[str, list[str]] = {reason: [] for reason in (*self.person, *self.open)}
-        patterns = {**self.person, **self.open}
+        patterns = {**self.person, **self.open, UNSAID: ["*"]}
+        found: dict[str, list[str]] = {reason: [] for reason in patterns}
         for file in files:
             if file not in self.obeyed:
-                found[
-                    next(reason for reason in patterns if any(fnmatch(file, each) for each in patterns[reason]))
-                ].append(file)
-        return {reason: found[reason] for reason in self.person}, {reason: found[reason] for reason in self.open}
+                fits = (reason for reason in patterns if any(fnmatch(file, each) for each in patterns[reason]))
+                found[next(fits)].append(file)
+        rest = {UNSAID: found[UNSAID]} if found[UNSAID] else {}
+        return {reason: found[reason] for reason in self.person}, {
+            **{reason: found[reason] for reason in self.open},
+            **rest,
+        }
 
 
 @cache
