@@ -61,6 +61,8 @@ SHOWN = 12
 PYTHON = ("python.version", "python.implementation", "python.abi")
 CONFIG = "pyvenv.cfg"
 PROJECT_FILES = (SETTINGS, "setup.cfg", "setup.py")
+NO_PACKAGE = (("poetry", "package-mode"), ("uv", "package"), ("pdm", "distribution"))
+"""Where the tables of tools say `false`, they do not install the project itself."""
 HINT = "check the index and its settings, and run `envlock sync` again"
 NO_FILE = "its wheel is neither in the cache nor in `wheelhouse` beside the lockfile"
 
@@ -515,14 +517,19 @@ def _find_own_project(
 ) -> Pin | None:
     """Return the project itself, as it lies there; None if it is not a package, or installed already.
 
-    As for uv, a project without a build system is not a package. Source:
+    As for uv, a project without a build system is not a package. Sources:
     https://docs.astral.sh/uv/concepts/projects/config/#build-systems
+    https://python-poetry.org/docs/basic-usage/#operating-modes
+    https://pdm-project.org/en/latest/reference/pep621/#package-or-application
     """
     name = get_own_name(lock)
     if name is None or name in present or name != read_project_name(beside):
         return None
     settings = beside / SETTINGS
-    has_system = settings.is_file() and bool(get_value(read_toml(settings), "build-system"))
+    document = read_toml(settings) if settings.is_file() else {}
+    if any(get_value(document, "tool", *words) is False for words in NO_PACKAGE):
+        return None
+    has_system = bool(get_value(document, "build-system"))
     if not has_system and not (beside / "setup.py").is_file():
         return None
     return Pin(name, "as it is", "folder", "", editable=True)

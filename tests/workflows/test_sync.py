@@ -24,10 +24,12 @@ import yaml
 
 from envlock.lock.document import validate
 from envlock.packages.pins import list_pins, render_pins
+from envlock.workflows import sync
+from envlock.workflows.locks import load_lock
 from envlock.workflows.sync import UNFINISHED
 from tests.conftest import Command, absent
 from tests.exhaustive import exhaustive
-from tests.locks import document
+from tests.locks import document, encode
 from tests.packages.projects import BACKEND, PROJECT, make_archive, make_project
 from tests.packages.wheels import make_wheel
 
@@ -267,6 +269,17 @@ def test_folders_are_installed_as_they_lie_here(world: World) -> None:
     _, err = world.sync(*words, code=1)
     assert "error: 1 package not installed:\n  lib 1.0: its folder was not found here: install it with" in err
     assert list_installed(python) == {"more": "1.0", "train": "1.0"}, "all the others are there"
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["", "[tool.poetry]\npackage-mode = false", "[tool.uv]\npackage = false", "[tool.pdm]\ndistribution = false"],
+)
+def test_a_project_that_its_tool_does_not_install_is_left_out(table: str, tmp_path: Path) -> None:
+    project = '[project]\nname = "train"\nversion = "1"\n[build-system]\nrequires = ["poetry-core"]\n'
+    (tmp_path / "pyproject.toml").write_text(f"{project}{table}\n")
+    lock = load_lock(encode(document(project={"name": "train"})))
+    assert (sync._find_own_project(lock, tmp_path, {}) is None) == bool(table)
 
 
 @exhaustive
