@@ -25,7 +25,7 @@ from envlock.fleet.statement import canonical, make_failure, make_statement
 from envlock.fleet.texts import collect_texts
 from envlock.runtime import assertion
 from envlock.runtime.assertion import DEEP, OFF
-from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.collectors import COLLECTORS, Snapshot, take_snapshot
 from envlock.runtime.errors import (
     EnvironmentMismatch,
     EnvlockError,
@@ -35,7 +35,9 @@ from envlock.runtime.errors import (
     WriteError,
     make_choice_error,
 )
+from envlock.runtime.host import Host
 from envlock.runtime.judgement import (
+    LOADED,
     add_files,
     collect_here,
     has_overrides_enabled,
@@ -65,7 +67,6 @@ if TYPE_CHECKING:
     from envlock.fleet.meeting import Board, Decision
     from envlock.fleet.ranks import Rank
     from envlock.fleet.statement import Document, Stated, Statement
-    from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document as Lock
     from envlock.runtime.report import Finding
 
@@ -129,7 +130,8 @@ def assert_fleet(
         EnvironmentMismatch: an environment differs, or a rank did not answer in time. The error is
             the same on every rank; one of them has printed the report to stderr. If the program
             does not catch it, the process ends with the exit code of the error and without a
-            traceback. With `ENVLOCK_MODE=warn` on all ranks, nothing is raised.
+            traceback. With `ENVLOCK_MODE=warn` on all ranks, nothing is raised. What a rank loads
+            is compared at the end of its `import tensorflow`, which raises on that rank alone.
         UsageError: there is no such engine or policy, or no launcher says which rank this is.
         LockfileError: the lockfile of rank 0 names a policy or a rule that does not exist.
         WriteError: the shared folder cannot be written.
@@ -156,7 +158,24 @@ def assert_fleet(
         if mode != OFF:
             raise _keep_code(error) from None
         return _go_on(None, mode)
-    return enforce(verdict, mode, is_speaker=own.rank == 0)
+    report = enforce(verdict, mode, is_speaker=own.rank == 0)
+    if report is not None and report.match:
+        _look_again(path, chosen)
+    return report
+
+
+def _look_again(path: Optional[Path], policy: Optional[str]) -> None:
+    """Let this rank compare what it has loaded, once what computes is imported, with its lockfile.
+
+    All that files say was decided by all ranks, which accept more than one does: it counts as locked.
+    """
+    lockfile = _find_lockfile(path)
+    lock = read_file(lockfile) if lockfile is not None else {}
+    if lockfile is None or LOADED not in lock["facts"]:
+        return
+    facts = {**lock["facts"], "python": COLLECTORS["python"](Host())}
+    live = Snapshot(facts, lock["unavailable"])
+    assertion.watch(lockfile, lock, live, policy)
 
 
 def _is_spawned(caller: FrameType) -> bool:

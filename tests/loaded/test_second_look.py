@@ -72,6 +72,13 @@ def test_a_program_of_numpy_alone_and_what_is_imported_after_tensorflow_are_look
         assert "extra.py: it lies among" in refusal(environment, f"{LINE_1}{code}import numpy")
 
 
+def test_a_rank_of_a_fleet_looks_again(environment: Environment) -> None:
+    code = "import envlock\nenvlock.assert_fleet(engine='files', rank=0, size=1)\nimport tensorflow\nprint('went on')"
+    assert environment.script(code).stdout == "went on\n"
+    add_module(environment)
+    assert "extra.py: it lies among" in refusal(environment, code)
+
+
 def test_a_library_that_computes_with_other_content_is_refused(environment: Environment) -> None:
     environment.script(IMPORT)
     library = make_libm(environment)
