@@ -175,21 +175,6 @@ def list_entries_of_pythonpath(host: Host) -> List[str]:
     return list(filter(None, host.environ.get("PYTHONPATH", "").split(os.pathsep)))
 
 
-def find_shadow(host: Host, package: str) -> Optional[Unavailable]:
-    """Return why a package is unavailable: another one beside the script is imported instead."""
-    searched = get_import_path(host)
-    for entry in host.path:
-        # From the first entry of the import path on, the installed package is found.
-        if entry in searched:
-            return None
-        place = os.path.join(entry or os.curdir, package)
-        if os.path.isfile(place + ".py") or os.path.isfile(os.path.join(place, "__init__.py")):
-            where = "beside the script or in the current folder"
-            reason = f"a {package} {where} is imported instead of the installed one"
-            return Unavailable(reason, "shadowed")
-    return None
-
-
 def find_package_folder(host: Host, package: str) -> Optional[str]:
     """Return the folder of the importable package, or None; nothing is imported."""
     for entry in get_import_path(host):

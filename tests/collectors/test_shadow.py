@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from types import ModuleType
 from zipfile import ZipFile
 
 import pytest
 
 from envlock.runtime.collectors import COLLECTORS
-from envlock.runtime.distributions import find_shadow
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.shadows import find_shadows
@@ -24,6 +22,7 @@ def test_what_lies_beside_the_script_is_named(
     package: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = complete(tmp_path / "machine")
+    write(Path(machine.path[0]), {f"{package}/__init__.py": ""})
     here = tmp_path / "here"
     place = here / file.format(package)
     place.parent.mkdir(parents=True)
@@ -36,21 +35,6 @@ def test_what_lies_beside_the_script_is_named(
     later = Host(machine.root, machine.environ, [*machine.path, str(here)], machine.environ)
     assert not isinstance(COLLECTORS[package](later), Unavailable)
     assert sys.modules.get(package) is None or package == "numpy"
-
-
-@pytest.mark.parametrize("file", ["keras.py", "keras/__init__.py"])
-def test_what_lies_beside_a_script_in_another_folder_is_named(
-    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = ModuleType("__main__")
-    program.__file__ = str(tmp_path / "here" / "train.py")
-    monkeypatch.setitem(sys.modules, "__main__", program)
-    write(tmp_path / "here", {file: ""})
-    host = Host(path=[str(tmp_path / "here"), str(tmp_path / "site")])
-    found = find_shadow(host, "keras")
-    reason = "a keras beside the script or in the current folder is imported instead of the installed one"
-    assert found == Unavailable(reason, "shadowed")
-    assert find_shadow(host, "numpy") is None
 
 
 def shadowing(

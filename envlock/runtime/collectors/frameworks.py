@@ -7,7 +7,7 @@ Nothing is imported.
 from __future__ import annotations
 
 from envlock.runtime.collectors.keras_settings import find_keras_backend
-from envlock.runtime.distributions import find_distributions, find_shadow
+from envlock.runtime.distributions import find_distributions
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.shadows import find_shadows
 
@@ -47,7 +47,7 @@ def _collect(host: Host, library: str) -> Optional[Union[Tree, Unavailable]]:
             )
     if library not in distributions:
         return None
-    hidden = find_shadow(host, library) or find_shadows(host).get(library)
+    hidden = find_shadows(host).get(library)
     if hidden is not None:
         return hidden
     # Not at the top: most environments have neither library.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from envlock.runtime import strict_json
-from envlock.runtime.distributions import NO_VERSION, find_distributions, find_shadow
+from envlock.runtime.distributions import NO_VERSION, find_distributions
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 from envlock.runtime.shadows import find_shadows
@@ -41,7 +41,7 @@ DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return the Keras versions and the effective configuration; None without Keras."""
     host.cache["keras"] = None
-    hidden = find_shadow(host, "keras") or find_shadows(host).get("keras")
+    hidden = find_shadows(host).get("keras")
     if hidden is not None:
         return hidden
     versions = {}

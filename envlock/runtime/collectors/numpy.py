@@ -8,7 +8,6 @@ from envlock.runtime.distributions import (
     NO_VERSION,
     find_distributions,
     find_package_folder,
-    find_shadow,
 )
 from envlock.runtime.host import read_text
 from envlock.runtime.shadows import find_shadows
@@ -33,7 +32,7 @@ BLAS_PREFIXES = (
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return NumPy's version and its BLAS; None without NumPy."""
-    hidden = find_shadow(host, "numpy") or find_shadows(host).get("numpy")
+    hidden = find_shadows(host).get("numpy")
     if hidden is not None:
         return hidden
     distribution = find_distributions(host).get("numpy")

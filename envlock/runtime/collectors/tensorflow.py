@@ -10,7 +10,6 @@ from envlock.runtime.distributions import (
     NO_VERSION,
     find_distributions,
     find_package_folder,
-    find_shadow,
     is_version,
 )
 from envlock.runtime.facts import Unavailable
@@ -58,7 +57,7 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return the TensorFlow that `import tensorflow` loads, and how it was built; None if there is
     no TensorFlow.
     """
-    hidden = find_shadow(host, "tensorflow") or find_shadows(host).get("tensorflow")
+    hidden = find_shadows(host).get("tensorflow")
     if hidden is not None:
         return hidden
     folder = find_package_folder(host, "tensorflow")
