@@ -1,11 +1,12 @@
 """What the second look of a script costs: the comparison of what is loaded, at the end of `import tensorflow`.
 
-    python benchmarks/second_look.py PYTHON [--rounds N]
+    python benchmarks/second_look.py PYTHON [--rounds N] [--imports NAME ...]
 
 PYTHON is the interpreter of an environment with TensorFlow and envlock. envlock's command line, of this
 checkout, captures it. Then fresh processes take turns: *cold* has an empty cache, as in a fresh
 container; *captured* has what `capture` has noted; *warm* has run before; *static* only compares files on
-line 1. Printed is the CPU time of the look, in its own thread, and that of the import with it.
+line 1. Printed is the CPU time of the looks, in their own thread, and that of the imports with them; with
+--imports, of others than TensorFlow.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ def measure(self, finished=None):
 assertion.SecondLook.look = measure
 envlock.assert_locked(static=sys.argv[1] == "static")
 begin = time.process_time()
-import tensorflow
-print(json.dumps([spent[-1], time.process_time() - begin, len(sys.modules)]))
+for name in sys.argv[2:]:
+    __import__(name)
+print(json.dumps([sum(spent), time.process_time() - begin, len(sys.modules)]))
 """
 STATES = ("cold", "captured", "warm", "static")
 
@@ -45,12 +47,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("python", type=Path)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--imports", nargs="+", default=["tensorflow"])
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        measure(asked.python.absolute(), Path(name), asked.rounds)
+        measure(asked.python.absolute(), Path(name), asked.rounds, asked.imports)
 
 
-def measure(python: Path, folder: Path, rounds: int) -> None:
+def measure(python: Path, folder: Path, rounds: int, imports: list[str]) -> None:
     """Print the least and the median of each state."""
     captured, cache = folder / "captured", folder / "cache"
     environ = {
@@ -70,7 +73,7 @@ def measure(python: Path, folder: Path, rounds: int) -> None:
                 shutil.rmtree(cache)
             if state == "captured":
                 shutil.copytree(captured, cache)
-            words = [str(python), "-c", PROGRAM, state]
+            words = [str(python), "-c", PROGRAM, state, *imports]
             done = subprocess.run(
                 words, cwd=folder, env=environ, check=True, capture_output=True, text=True
             )

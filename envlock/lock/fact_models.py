@@ -344,6 +344,7 @@ class LoadedFacts(Strict):
     math: list[Text] | None = None
     cuda: list[Text] | None = None
     framework: list[Text] | None = None
+    data: list[Text] | None = None
     unexplained: list[Text] | None = None
 
 

@@ -94,6 +94,7 @@ LISTED = {
             "loaded.arithmetic",
             "loaded.blas",
             "loaded.cuda",
+            "loaded.data",
             "loaded.framework",
             "loaded.imports",
         ),

@@ -27,7 +27,8 @@ def test_each_role_of_the_table_is_a_fact() -> None:
         ("libstdc++.so.6.0.30", "libstdcxx"),
         ("libc.so.6", "libc"),
         ("libcrypto.so.3", None),
-        ("libz.so.1", None),
+        ("libz.so.1", "data"),
+        ("libsqlite3.so.0", "data"),
     ],
 )
 def test_a_library_has_the_role_that_its_name_says(name: str, role: str | None) -> None:
