@@ -105,9 +105,11 @@ def _iter_doubled(host: Host) -> Iterator[Tuple[str, Unavailable]]:
                     continue
                 first = libraries[0]
             records = [each.read("RECORD") or "" for each in find_distributions(host).values()]
-            if any(f"{name}.py," in text for text in records) and not any(
-                f"{first}," in text for text in records
-            ):
+            installed, listed = (
+                any(f"\n{file}," in f"\n{text}" for text in records)
+                for file in (f"{name}.py", first)
+            )
+            if installed and not listed:
                 yield (
                     name,
                     Unavailable(

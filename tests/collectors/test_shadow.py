@@ -144,7 +144,7 @@ def test_what_goes_before_an_installed_module_in_its_own_folder_hides_it(file: s
     host = shadowing(tmp_path, tmp_path / "checkout")
     site = Path(host.path[-1])
     write(site, {"six.py": "", file: ""})
-    info = distribution(site, "six", "1.17", {"RECORD": "six.py,,\n"})
+    info = distribution(site, "six", "1.17", {"RECORD": f"six.py,,\nother/{file},,\n"})
     assert hidden(host) == {"six": f"{file} beside it is imported instead of the installed six.py"}
     write(info, {"RECORD": f"six.py,,\n{file},,\n"})
     assert hidden(shadowing(tmp_path, tmp_path / "checkout")) == {}
