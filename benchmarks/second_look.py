@@ -53,7 +53,7 @@ def main() -> None:
         measure(asked.python.absolute(), Path(name), asked.rounds, asked.imports)
 
 
-def measure(python: Path, folder: Path, rounds: int, imports: list[str]) -> None:
+def measure(python: Path, folder: Path, rounds: int, names: list[str]) -> None:
     """Print the least and the median of each state."""
     captured, cache = folder / "captured", folder / "cache"
     environ = {
@@ -73,7 +73,7 @@ def measure(python: Path, folder: Path, rounds: int, imports: list[str]) -> None
                 shutil.rmtree(cache)
             if state == "captured":
                 shutil.copytree(captured, cache)
-            words = [str(python), "-c", PROGRAM, state, *imports]
+            words = [str(python), "-c", PROGRAM, state, *names]
             done = subprocess.run(
                 words, cwd=folder, env=environ, check=True, capture_output=True, text=True
             )
