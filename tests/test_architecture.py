@@ -112,7 +112,6 @@ OWNERS = {
     "ray": ("envlock/guest/ray_nodes.py",),
     "docker": ("envlock/containers/engines/daemon.py", "envlock/images/logins.py"),
     "requests": ("envlock/web/",),
-    "pypi_simple": ("envlock/packages/indexes/page.py",),
     "tomli_w": ("envlock/packages/export_formats.py",),
     "tomlkit": ("envlock/workflows/settings_changes.py",),
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
@@ -158,7 +157,6 @@ STARTERS = {
     "envlock/guest/image/donor.py",
     "envlock/guest/image/entrypoint.py",
     "envlock/fleet/rank_process.py",  # the command of a rank, in its own place
-    "envlock/packages/indexes/credentials.py",  # keyring's own program
     "envlock/workflows/signalled_child.py",  # the same, as a child
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place
 }
@@ -183,8 +181,8 @@ WRITERS = {
     "envlock/packages/bytecode_comparison.py",  # a file without a name
     "envlock/packages/wheel_cache.py",  # renames what is whole
     "envlock/packages/contents.py",  # a draft in the cache, renamed
-    "envlock/packages/indexes/download.py",  # parts that the next run goes on with
-    "envlock/packages/indexes/online.py",  # renames what is whole
+    "envlock/packages/index.py",  # a requirements file, into a draft
+    "envlock/packages/local_wheels.py",  # the same
     "envlock/packages/installer.py",  # a requirements file, into a draft
     "envlock/packages/overlay.py",  # a draft that is renamed
     "envlock/packages/source_tree.py",  # into a draft

@@ -75,7 +75,7 @@ def export(
     lockfile gives the same bytes.
 
     With `--wheelhouse`, every wheel is downloaded and checked against its SHA-256 first. After an interruption, run
-    it again: finished files are kept, and partial downloads are resumed. Exit 5: one could not be downloaded.
+    it again: finished files are kept. Exit 5: one could not be downloaded.
 
     \b
     Examples:
@@ -122,7 +122,7 @@ def _fill(folder: Path, source: str | bytes, indexes: Sequence[str], *, quiet: b
         wheels = count(len(found.missing) + found.how.total(), "wheel")
         raise OutsideError(
             f"{len(found.missing)} of {wheels} could not be downloaded (listed above)",
-            hint="run it again: finished files are kept, and partial downloads are resumed",
+            hint="run it again: finished files are kept",
         )
 
 

@@ -23,13 +23,6 @@ UNLISTED = ("RECORD", "RECORD.jws", "RECORD.p7s")
 CHUNK = 1 << 20
 
 
-def lists_other_files(rows: Iterable[Row], names: Iterable[str]) -> bool:
-    """Return whether a wheel's RECORD lists other files than its archive has."""
-    return {row.path for row in rows if not _is_unlisted(row.path)} != {
-        name for name in names if not _is_unlisted(name)
-    }
-
-
 def is_as_recorded(rows: Sequence[Row], folder: Path) -> bool:
     """Return whether every installed file has the SHA-256 that its row has.
 

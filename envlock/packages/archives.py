@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from envlock.data.image_tables import StandaloneBuild, load_image_tables
 from envlock.lock.models import DebianPackage
-from envlock.packages.indexes.download import download
+from envlock.lock.writer import replace_file
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client, make_refusal
@@ -132,3 +133,27 @@ def _fetch(url: str, target: Path, sha256: str, size: int | None, otherwise: str
         hint = f"download {target.name} elsewhere and put it into {target.parent}, {otherwise}"
         raise OutsideError(f"cannot download {target.name}: {error.message}", hint=hint) from None
     return True
+
+
+def download(
+    client: Client, url: str, target: Path, *, sha256: str | None, size: int | None
+) -> None:
+    """Download a file, which appears only if it is the expected one.
+
+    Raises:
+        OutsideError: the server cannot be reached, refuses, or sends another file.
+    """
+    digest, received = hashlib.sha256(), 0
+    with client.stream(url) as answer, replace_file(target, "archive") as stream:
+        if answer.status != HTTPStatus.OK:
+            raise make_refusal(answer)
+        for chunk in answer.chunks:
+            digest.update(chunk)
+            received += len(chunk)
+            stream.write(chunk)
+            if size is not None and received > size:
+                raise OutsideError(f"it has more than {size} bytes")
+        if size not in (None, received):
+            raise OutsideError(f"it has {received} bytes, not {size}")
+        if sha256 not in (None, digest.hexdigest()):
+            raise OutsideError(f"its sha256 is {digest.hexdigest()}, not {sha256}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -166,12 +166,12 @@ def _run_with_file(installer: Installer, words: Sequence[str], text: str) -> Non
 
 
 def _run(installer: Installer, words: Sequence[str]) -> None:
-    done = launch.ask(words, installer.program, timeout=LIMIT, environ=_build_environ())
+    done = launch.ask(words, installer.program, timeout=LIMIT, environ=drop_settings(os.environ))
     if done.code != 0:
-        raise OutsideError(f"{installer.name} {done.ending}: {_find_reason(done)}")
+        raise OutsideError(f"{installer.name} {done.ending}: {find_reason(done)}")
 
 
-def _find_reason(done: launch.Ended) -> str:
+def find_reason(done: launch.Ended) -> str:
     """Return the lines of an installer's errors that say what failed, as one."""
     lines = [line.strip(MARKS) for line in done.errors.decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line]
@@ -182,9 +182,10 @@ def _find_reason(done: launch.Ended) -> str:
     return " ".join(lines)[: launch.LONGEST * 2] or "no output"
 
 
-def _build_environ() -> dict[str, str]:
+def drop_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables without those settings of pip and uv."""
     dropped = {f"{tool}_{name}" for tool in ("PIP", "UV") for name in ELSEWHERE}
-    return {name: value for name, value in os.environ.items() if name not in dropped}
+    return {name: value for name, value in environ.items() if name not in dropped}
 
 
 def make_environment(folder: Path, interpreter: Path, wanted: str) -> Installer:
@@ -208,7 +209,7 @@ def make_environment(folder: Path, interpreter: Path, wanted: str) -> Installer:
         done = launch.ask(["-I", "-m", "venv", str(folder)], interpreter, timeout=LIMIT)
     if done.code != 0:
         hint = "this Python may lack `venv` (on Debian: apt install python3-venv); uv needs none"
-        raise OutsideError(f"no environment in {folder}: {_find_reason(done)}", hint=hint)
+        raise OutsideError(f"no environment in {folder}: {find_reason(done)}", hint=hint)
     return choose_installer(python, wanted)
 
 

@@ -20,6 +20,7 @@ from envlock.guest import launch
 from envlock.lock.temporary import open_draft_folder
 from envlock.lock.writer import replace_file
 from envlock.packages import wheel_cache
+from envlock.packages.index import PackageIndex, find_pip
 from envlock.packages.installer import find_uv
 from envlock.packages.source_tree import copy_sources, digest_tree, get_commit_time, list_tree
 from envlock.packages.sources import Source
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from envlock.lock.models import PackageIdentity
 
 TIMEOUT = 3600.0  # seconds for one wheel: a large extension module can take many minutes
+
+WHEEL = ("wheel", "--quiet", "--no-deps", "--no-cache-dir")
+"""The words with which pip builds a wheel, and none of its requirements."""
 
 MASKED = ("-c", 'umask 022 && exec "$0" "$@"')
 """The shell command that starts a build with a fixed umask: the modes of the files that a backend
@@ -59,6 +63,7 @@ class Workshop:
         cache: the folder of envlock's cache.
         named: wheels that the user names, by package.
         build: whether packages may be built from their sources, which runs their build backends.
+        index: the indexes that have sources; None if none is asked.
         say: prints a line for every wheel that is built.
     """
 
@@ -66,6 +71,7 @@ class Workshop:
     cache: Path
     named: Mapping[str, Path] = field(default_factory=dict)
     build: bool = False
+    index: PackageIndex | None = None
     say: Callable[[str], None] = lambda _: None
 
     def wheel(self, name: str, source: Source | None, version: str | None = None) -> Made | None:
@@ -91,7 +97,10 @@ class Workshop:
         if not self.build:
             return None
         with open_draft_folder(None) as folder:
-            built = build_wheel(source, self.python, folder, version)
+            if source.kind == "requirement" and self.index is not None:
+                built = Made(_build_requirement(source.place, self.python, folder, self.index))
+            else:
+                built = build_wheel(source, self.python, folder, version)
             self.say(f"built {built.path.name}")
             return built._replace(path=into_cache(built.path, self.cache))
 
@@ -143,7 +152,32 @@ def build_wheel(source: Source, python: Path, folder: Path, version: str | None 
 def _build(sources: Path, python: Path, folder: Path, environ: Mapping[str, str]) -> Path:
     if not sources.exists():
         raise OutsideError("its sources are not there any more")
-    program, words = _choose_builder(python, folder, sources)
+    uv = find_uv()
+    if uv is not None:
+        words = ["build", "--wheel", "--quiet", "--python", str(python), "--out-dir", str(folder)]
+        return _run_builder(uv, [*words, str(sources)], folder, environ)
+    # pip of this environment, if it has one, can build for another Python as well.
+    program, start = python, ["-m", "pip"]
+    if find_spec("pip") is not None:
+        program, start = Path(sys.executable), ["-m", "pip", "--python", str(python)]
+    words = [*start, *WHEEL, "--wheel-dir", str(folder), str(sources)]
+    return _run_builder(program, words, folder, environ)
+
+
+def _build_requirement(line: str, python: Path, folder: Path, index: PackageIndex) -> Path:
+    """Build a wheel from the sources that an index or a URL has."""
+    with open_draft_folder(None) as draft:
+        file = draft / "requirements.txt"
+        file.write_text("\n".join([*index.list_options(), line, ""]), encoding="utf-8")
+        program, start = find_pip()
+        words = [*start, "--python", str(python), *WHEEL, "--no-binary", ":all:"]
+        words += ["--wheel-dir", str(folder), "--requirement", str(file)]
+        return _run_builder(program, words, folder, index.make_environ())
+
+
+def _run_builder(
+    program: Path, words: Sequence[str], folder: Path, environ: Mapping[str, str]
+) -> Path:
     # Backends that respect PYTHONHASHSEED and SOURCE_DATE_EPOCH give the same bytes again; the
     # user's own values go first.
     variables = {**environ, "PYTHONHASHSEED": "0", "GIT_OPTIONAL_LOCKS": "0", **os.environ}
@@ -169,34 +203,6 @@ def _find_error(ended: launch.Ended) -> str:
     if not errors:
         return ended.last_words
     return errors[-1][: launch.LONGEST]
-
-
-def _choose_builder(python: Path, folder: Path, sources: Path) -> tuple[Path, Sequence[str]]:
-    """Return the program that builds a wheel, and its arguments: uv, else pip."""
-    uv = find_uv()
-    if uv is not None:
-        return uv, [
-            "build",
-            "--wheel",
-            "--quiet",
-            "--python",
-            str(python),
-            "--out-dir",
-            str(folder),
-            str(sources),
-        ]
-    wheel = [
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-cache-dir",
-        "--wheel-dir",
-        str(folder),
-        str(sources),
-    ]
-    if find_spec("pip") is not None:
-        return Path(sys.executable), ["-m", "pip", "--python", str(python), *wheel]
-    return python, ["-m", "pip", *wheel]
 
 
 def into_cache(wheel: Path, folder: Path) -> Path:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from envlock.guest import launch
 from envlock.lock.temporary import open_draft_folder
-from envlock.packages.indexes import index_settings
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.user_cache import is_own, make_cache
 
@@ -24,9 +23,15 @@ import sys, sysconfig
 print(sys.implementation.cache_tag)
 print(sysconfig.get_config_var("SOABI"))
 print(sysconfig.get_platform())
-print(sys.prefix)
 """
-"""A program that says which wheels an interpreter takes, and where its settings of pip are."""
+"""A program that says which wheels an interpreter takes."""
+INDEX_VARIABLES = (
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "UV_INDEX",
+    "UV_DEFAULT_INDEX",
+)
 LIMIT = 1800.0  # seconds: a wheel of TensorFlow has 600 MB
 MODE = "ENVLOCK_MODE"
 """A script that asserts its lockfile on line 1 would refuse every environment but one."""
@@ -58,7 +63,7 @@ def make_overlay_folder() -> Path:
 
 def install_overlay(wanted: Wanted, folder: Path, python: Path | None) -> Path:
     """Return a folder with this version of a package and none of its requirements; it is created
-    once for each interpreter, platform, hash, and list of indexes.
+    once for each interpreter, platform, hash, and list of indexes in variables.
 
     Only wheels are used, so that no code of the package runs. The environment's pip installs it, or
     uv if there is no pip; where the hash is known, both refuse another wheel.
@@ -127,15 +132,12 @@ def _make_key(wanted: Wanted, interpreter: Path) -> str:
     """
     asked = launch.ask(["-I", "-c", ABOUT], interpreter, timeout=LIMIT)
     about = asked.output.decode("utf-8", "replace").splitlines()
-    if len(about) != 4:
+    if len(about) != 3:
         raise OutsideError(f"{interpreter} does not say what it is: {asked.last_words}")
-    *kind, prefix = about
     # A wheel of this hash is the same one, whichever index has it.
-    source: list[object] = [wanted.sha256]
-    if wanted.sha256 is None:
-        indexes = index_settings.load(prefix=Path(prefix)).indexes
-        source = [(index.kind, index.url) for index in indexes]
-    key = json.dumps([kind, source])
+    indexes = {name: os.environ.get(name) for name in INDEX_VARIABLES if wanted.sha256 is None}
+    source = [wanted.sha256, indexes]
+    key = json.dumps([about, source])
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from envlock.lock.models import Lockfile, PackageIdentity
 
-SOURCES_ONLY = "the index has only a source archive of"
-"""Begins the reason of a package whose wheel can be built again."""
+NO_WHEEL = "no index has its wheel for this Python and machine"
+"""Begins the reason of a package whose wheel was built, and can be built again."""
 DISTRIBUTIONS_OWN = "it is the distribution's own build"
 """Begins the reason of a pip that Debian, say, puts into each virtual environment."""
 SHOWN = 3
@@ -135,4 +135,4 @@ def _lacks_address(package: PackageIdentity) -> bool:
 def _has_sources(package: PackageIdentity) -> bool:
     if package.origin in ("editable", "vcs", "local"):
         return True
-    return package.reason is not None and package.reason.startswith(SOURCES_ONLY)
+    return package.reason is not None and package.reason.startswith(NO_WHEEL)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Literal, Protocol
 
 from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile, WrongRecord
@@ -13,16 +14,15 @@ from envlock.packages.archive_comparison import (
     describe_other_files,
     find_wrong_rows,
     is_as_recorded,
-    lists_other_files,
 )
 from envlock.packages.identity import explain_misfit
-from envlock.packages.indexes.page import IndexFile, choose, find_source_archives
-from envlock.packages.indexes.ranges import BadWheel
+from envlock.packages.index import NoWheelError, Offer, Wanted
 from envlock.packages.installed_distributions import NO_RECORD, InstalledPackage
 from envlock.packages.local_wheels import Made
-from envlock.packages.parallel import Advance, Done, run_all
+from envlock.packages.parallel import run_all
 from envlock.packages.proofs import DISTRIBUTIONS_OWN
 from envlock.packages.sources import Source
+from envlock.packages.wheel_files import BadWheel, hash_files, read_wheel_record
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
 from envlock.runtime.files.record_rows import (
@@ -50,63 +50,20 @@ https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
 INSTALLER = "pip"
 """Nothing needs it at runtime: if only one machine had its wheel, no other could build the image."""
 
+ONLY_FILES = "only its file hashes are known"
+
 Proof = Literal["file", "record", "built"]
-
-
-class PartialWheel(Protocol):
-    """A wheel of which the RECORD was read."""
-
-    @property
-    def record(self) -> str:
-        """The text of its RECORD."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
-        ...
-
-
-class Glanced(PartialWheel, Protocol):
-    """A wheel that was read in part."""
-
-    @property
-    def names(self) -> frozenset[str] | None:
-        """The names of its files; None if they are unknown."""
-        ...
-
-
-class WholeWheel(PartialWheel, Protocol):
-    """A wheel that was read completely; the RECORD comes from these bytes."""
-
-    @property
-    def sha256(self) -> str:
-        """The hash of all its bytes."""
-        ...
-
-    @property
-    def path(self) -> Path | None:
-        """The file on this machine; None if it has no name there."""
-        ...
 
 
 class Index(Protocol):
     """The package indexes; every method may raise an `EnvlockError` with exit code 5."""
 
-    def files(self, name: str) -> list[IndexFile]:
-        """Return the files of all indexes under a normalised name."""
+    def find(self, wanted: Sequence[Wanted], seconds: float) -> Mapping[str, Offer | OutsideError]:
+        """Return the wheel that is installed today of each package, or the reason for its absence."""
         ...
 
-    def glance(self, file: IndexFile) -> Glanced | None:
-        """Return the RECORD of a wheel; None if only the whole wheel can be read."""
-        ...
-
-    def fetch(self, file: IndexFile) -> WholeWheel:
-        """Read a whole wheel."""
-        ...
-
-    def archive(self, file: IndexFile) -> Path:
-        """Read a source archive, and return its path on this machine."""
+    def find_tagged(self, wanted: Wanted, tags: Sequence[str]) -> Offer | OutsideError:
+        """Return the wheel of a package that has these tags, or the reason for its absence."""
         ...
 
 
@@ -159,25 +116,20 @@ def prove(
     prover = _Prover(index, here, say)
     found: dict[str, PackageIdentity] = {}
     failed: dict[str, EnvlockError] = {}
-
-    def work(package: InstalledPackage, advance: Advance) -> PackageIdentity:
-        advance(0)
-        return prover.prove(package, known.get(package.name))
-
-    events = run_all(packages, work, jobs=WORKERS, expected=(EnvlockError,), seconds=seconds)
+    until = monotonic() + seconds
     try:
-        for event in events:
-            if not isinstance(event, Done):
-                continue
-            name = event.task.name
-            if event.result is not None:
-                found[name] = event.result
-            elif isinstance(event.error, EnvlockError):
-                failed[name] = event.error
-                # With a hundred packages, the same error would come after a minute.
-                if isinstance(event.error, OutsideError) and event.error.unreachable:
-                    break
-            on_done(event.task)
+        asked = [each for each in packages if not prover.is_kept(each, known.get(each.name))]
+        offers = prover.ask(asked, seconds)
+
+        def work(package: InstalledPackage) -> PackageIdentity:
+            return prover.prove(package, known.get(package.name), offers.get(package.name))
+
+        for package, result in run_all(packages, work, jobs=WORKERS, seconds=until - monotonic()):
+            if isinstance(result, EnvlockError):
+                failed[package.name] = result
+            else:
+                found[package.name] = result
+            on_done(package)
     except TimeoutError:
         names = [each.name for each in packages]
         unfinished = [name for name in names if name not in found and name not in failed]
@@ -211,28 +163,56 @@ class _Prover:
     local_wheels: LocalWheels | None
     say: Callable[[str], None] = lambda _: None
 
-    def prove(self, package: InstalledPackage, earlier: PackageIdentity | None) -> PackageIdentity:
-        """Return what can be said of one package: the earlier answer, where it still holds."""
+    def is_kept(self, package: InstalledPackage, earlier: PackageIdentity | None) -> bool:
+        """Return whether an earlier answer still holds."""
+        if earlier is None:
+            return False
         need_whole = self.index is not None
-        # First, as it costs no request: most packages have not changed since.
-        is_proven = earlier is not None and is_still_proven(package, earlier, need_whole=need_whole)
-        if earlier is not None and is_proven and not self._is_built_again(package, earlier):
+        is_proven = is_still_proven(package, earlier, need_whole=need_whole)
+        return is_proven and not self._is_built_again(package, earlier)
+
+    def ask(
+        self, packages: Sequence[InstalledPackage], seconds: float
+    ) -> Mapping[str, Offer | OutsideError]:
+        """Return what the indexes have of packages that can be of one, by name."""
+        wanted = [_want(each) for each in packages if self._is_of_index(each)]
+        if self.index is None or not wanted:
+            return {}
+        return self.index.find(wanted, seconds)
+
+    def prove(
+        self,
+        package: InstalledPackage,
+        earlier: PackageIdentity | None,
+        offer: Offer | OutsideError | None,
+    ) -> PackageIdentity:
+        """Return what can be said of one package: the earlier answer, where it still holds."""
+        if earlier is not None and self.is_kept(package, earlier):
             return earlier
-        found = self._search_index(package)
+        found = self._compare_with_index(package, offer)
         if found.wheel is not None or self.local_wheels is None:
             return found
         if package.source is None:
             package = package._replace(source=self._find_source(package, self.local_wheels))
         return _prove_locally(package, found.reason or "", self.local_wheels)
 
+    def _is_of_index(self, package: InstalledPackage) -> bool:
+        return package.reason is None and package.version is not None and package.files is not None
+
     def _find_source(self, package: InstalledPackage, local_wheels: LocalWheels) -> Source | None:
         """Return what a package of an index may have been installed from instead; None if nothing."""
         bundled = _find_bundled(package)
         if bundled is not None and package.name != INSTALLER:
             return Source("wheel", str(bundled))
-        if self.index is None or not local_wheels.build:
+        if self.index is None or not local_wheels.build or package.version is None:
             return None
-        return _fetch_sources(package, self.index)
+        if package.origin not in ("index", "url"):
+            return None
+        # A package with another wheel than the installed one was not built from these sources.
+        if package.origin == "index" and package.reason is not None:
+            return None
+        line = _want(package).line
+        return None if line is None else Source("requirement", line)
 
     def _is_built_again(self, package: InstalledPackage, earlier: PackageIdentity) -> bool:
         """Return whether a wheel that was built here is built again: its sources may have changed."""
@@ -244,33 +224,40 @@ class _Prover:
             return True
         return not here.is_current(package.source, earlier)
 
-    def _search_index(self, package: InstalledPackage) -> PackageIdentity:
-        if package.reason is not None or package.version is None or package.files is None:
+    def _compare_with_index(
+        self, package: InstalledPackage, offer: Offer | OutsideError | None
+    ) -> PackageIdentity:
+        """Return the identity that the wheel of an index proves, or the reason for its absence.
+
+        Raises:
+            OutsideError: the index failed.
+        """
+        if not self._is_of_index(package):
             return _describe_unproven(package, package.reason or NO_RECORD)
         if self.index is None:
             return _describe_unproven(package, "no index was used (--offline)")
-        if package.origin == "url" and package.url is not None:
-            wheels = [_describe_url(package.url)]
-        else:
-            offered = self.index.files(package.name)
-            wheels, reason = choose(offered, package.name, package.version, package.tags)
-            if reason is not None:
-                return _describe_unproven(package, f"{reason}; only its file hashes are known")
         first_mismatch = None
-        for wheel in wheels:
+        tried: list[str] = []
+        for each in self._list_offers(package, offer):
+            if isinstance(each, NoWheelError):
+                return _describe_unproven(package, f"{each.message}; {ONLY_FILES}")
+            if isinstance(each, OutsideError):
+                raise each
             try:
-                proven = self._prove_wheel(package, wheel, self.index)
+                record = read_wheel_record(each.path).decode("utf-8", "surrogateescape")
+                mismatch, wrong = _compare_files(package, each.name, record, each.path)
             except BadWheel as error:
                 # One damaged file of an index says nothing of the other packages.
                 return _describe_unproven(package, error.message)
-            if isinstance(proven, PackageIdentity):
-                if wheel.yanked:
+            if mismatch is None:
+                if each.yanked:
                     self.say(
                         f"warning: {package.name} {package.version} is yanked: its index says that "
                         "its maintainers ask not to use it"
                     )
-                return proven
-            first_mismatch = first_mismatch or proven
+                return _describe_proven(package, each, "file", wrong=wrong)
+            first_mismatch = first_mismatch or mismatch
+            tried.append(each.name)
         bundled = _find_bundled(package)
         if bundled is not None and package.name == INSTALLER:
             return _describe_unproven(
@@ -278,53 +265,27 @@ class _Prover:
                 f"{DISTRIBUTIONS_OWN} ({bundled}), which no index has; "
                 f"reinstall {package.name}=={package.version} from an index to have its wheel",
             )
-        reason = f"the installed files are not those of {wheels[0].name}: {first_mismatch}"
+        reason = f"the installed files are not those of {tried[0]}: {first_mismatch}"
         return _describe_unproven(package, reason)
 
-    def _prove_wheel(
-        self, package: InstalledPackage, wheel: IndexFile, index: Index
-    ) -> PackageIdentity | str:
-        """Return the identity that a wheel proves, or how its files differ from the installed ones.
-
-        Raises:
-            OutsideError: the index failed, or its answers contradict each other.
+    def _list_offers(
+        self, package: InstalledPackage, offer: Offer | OutsideError | None
+    ) -> Iterator[Offer | OutsideError]:
+        """Yield the wheel that pip would install today, and then the one with the installed tags: an
+        index may hold a better one by now.
         """
-        # The RECORD alone first, a small part of a wheel: most that are not the wheel differ there.
-        glance = index.glance(wheel)
-        mismatch = None
-        if glance is not None:
-            mismatch = _compare_record(package, wheel.name, glance.record)
-            # Where its RECORD contradicts the wheel itself, only its files say what it installs.
-            if mismatch is not None and not _contradicts_itself(wheel, glance):
-                return mismatch
-        is_expected = mismatch is None
-        whole = index.fetch(wheel)
-        mismatch, wrong = _compare_files(package, wheel.name, whole.record, whole.path)
-        if mismatch is None:
-            return _describe_proven(package, wheel, "file", whole.sha256, whole.size, wrong=wrong)
-        if glance is None or not is_expected or whole.record == glance.record:
-            return mismatch
-        raise OutsideError(
-            f"{wheel.name} changed between two requests: its RECORD matched first, "
-            f"and then not ({mismatch})",
-            hint="try again, or use another index; nothing was recorded",
-        )
+        if offer is not None:
+            yield offer
+        if self.index is None or isinstance(offer, OutsideError):
+            return
+        exact = self.index.find_tagged(_want(package), package.tags)
+        if not isinstance(exact, NoWheelError) and exact != offer:
+            yield exact
 
 
-def _fetch_sources(package: InstalledPackage, index: Index) -> Source | None:
-    """Return the source archive that a package was built from: that of its URL, or one of an index
-    that has no wheel for it.
-    """
-    files: list[IndexFile] = []
-    if package.origin == "url" and package.url is not None and not package.url.endswith(".whl"):
-        files = [_describe_url(package.url)]
-    elif package.origin == "index" and package.reason is None and package.version is not None:
-        offered = index.files(package.name)
-        if not choose(offered, package.name, package.version, package.tags).wheels:
-            files = find_source_archives(offered, package.version)
-    if not files:
-        return None
-    return Source("archive", str(index.archive(files[0])))
+def _want(package: InstalledPackage) -> Wanted:
+    url = package.url if package.origin == "url" else None
+    return Wanted(package.name, package.version or "", url)
 
 
 def _prove_locally(
@@ -341,16 +302,15 @@ def _prove_locally(
         if made is None:
             return _describe_unproven(package, reason)
         path = made.path
-        record = _read_record(path)
+        record = read_wheel_record(path).decode("utf-8", "surrogateescape")
         inside = get_common_content(parse_rows(record))
     except EnvlockError as error:
         return _describe_unproven(package, f"{reason}; {error.message}")
     misfit = explain_misfit(package.name, package.version, path.name)
     if misfit is not None:
         return _describe_unproven(package, f"{reason}; {misfit}")
-    file = IndexFile(path.name, path.as_uri())
-    size = path.stat().st_size
-    sha256 = path.parent.name  # the cache has each wheel in a folder with this name
+    # The cache has each wheel in a folder that is named after its hash.
+    file = Offer(path.name, path.parent.name, path.stat().st_size, path)
     why = None
     code = None
     if package.files is None and package.origin != "editable":
@@ -362,17 +322,13 @@ def _prove_locally(
     if package.files is not None:
         why, wrong = _compare_files(package, path.name, record, path)
         if why is None:
-            return _describe_proven(
-                package, file, "file", sha256, size, wrong=wrong, tree=made.tree
-            )
+            return _describe_proven(package, file, "file", wrong=wrong, tree=made.tree)
         code = describe_difference(_drop_metadata(package.files), _drop_metadata(inside))
     if package.origin != "editable" and (code is not None or _is_wheel_source(package)):
         return _describe_unproven(
             package, f"{reason}; the files of {path.name} are others: {code or why}"
         )
-    return _describe_proven(
-        package, file, "built", sha256, size, built=hash_content(inside), tree=made.tree
-    )
+    return _describe_proven(package, file, "built", built=hash_content(inside), tree=made.tree)
 
 
 def _is_wheel_source(package: InstalledPackage) -> bool:
@@ -394,30 +350,13 @@ def _find_bundled(package: InstalledPackage) -> Path | None:
     if not wheels:
         return None
     try:
-        is_same = get_common_content(parse_rows(_read_record(wheels[0]))) == package.files
+        record = read_wheel_record(wheels[0]).decode("utf-8", "surrogateescape")
+        is_same = get_common_content(parse_rows(record)) == package.files
     except EnvlockError:  # damaged
         return None
     if not is_same:
         return None
     return wheels[0]
-
-
-def _read_record(wheel: Path) -> str:
-    # Imported here: it loads the HTTP client, which `capture` without `--hashes` does not need.
-    from envlock.packages.indexes.ranges import read_wheel_record
-
-    return read_wheel_record(wheel).decode("utf-8", "surrogateescape")
-
-
-def _describe_url(url: str) -> IndexFile:
-    """Return the file at a direct URL, of which only the URL is known."""
-    return IndexFile(url.rpartition("/")[2], url)
-
-
-def _contradicts_itself(wheel: IndexFile, glance: Glanced) -> bool:
-    if glance.names is None:
-        return False
-    return lists_other_files(_parse_rows(wheel.name, glance.record), glance.names)
 
 
 def _compare_files(
@@ -432,9 +371,6 @@ def _compare_files(
     own = [row for row in package.rows if row.path not in package.overwritten]
     if mismatch is None and is_as_recorded(own, package.folder):
         return None, None
-    # Imported here: it loads the HTTP client, which `capture` without `--hashes` does not need.
-    from envlock.packages.indexes.ranges import hash_files
-
     archive = hash_files(path)
     other = describe_other_files(package.rows, package.folder, archive)
     wrong = find_wrong_rows(_parse_rows(name, record), archive)
@@ -466,10 +402,8 @@ def _compare_record(package: InstalledPackage, name: str, record: str) -> str | 
 
 def _describe_proven(
     package: InstalledPackage,
-    wheel: IndexFile,
+    wheel: Offer,
     proof: Proof,
-    sha256: str,
-    size: int,
     *,
     built: str | None = None,
     wrong: WrongRecord | None = None,
@@ -477,8 +411,8 @@ def _describe_proven(
 ) -> PackageIdentity:
     file = WheelFile(
         name=wheel.name,
-        sha256=sha256,
-        size=size,
+        sha256=wheel.sha256,
+        size=wheel.size,
         url=_keep_web_url(wheel.url),
         index=_keep_web_url(wheel.index_url),
     )

@@ -19,15 +19,16 @@ from envlock.runtime.distributions import Distribution as InstalledDistribution
 from envlock.runtime.distributions import normalise
 from envlock.runtime.editable_installs import find_project_folder, is_development_install
 
-Kind = Literal["wheel", "archive", "folder", "commit"]
+Kind = Literal["wheel", "archive", "folder", "commit", "requirement"]
 
 
 class Source(NamedTuple):
     """The source that a distribution was installed from.
 
     Attributes:
-        kind: a wheel, a source archive, a folder of sources, or a commit of a Git repository.
-        place: the path; for a commit, the URL of its repository.
+        kind: a wheel, a source archive, a folder of sources, a commit of a Git repository, or a
+            requirement that pip builds from an index.
+        place: the path; for a commit, the URL of its repository; a requirement as it stands.
         commit: the full hash.
         subdirectory: the folder of the project in the repository.
     """

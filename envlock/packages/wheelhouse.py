@@ -1,32 +1,26 @@
-"""A folder with the wheels that a lockfile proves: several are fetched in parallel, and all are
-checked.
-"""
+"""A folder with the wheels that a lockfile proves: all are checked."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
+import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from math import inf
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from envlock.lock.models import WheelFile
 from envlock.packages import wheel_cache as caching
 from envlock.packages.identity import Proven
-from envlock.packages.parallel import Advance, Moved, run_all
-from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
+from envlock.packages.index import Offer, Wanted
+from envlock.runtime.errors import OutsideError, UsageError
 
-Fetch = Callable[[Proven, Path, Advance], None]
-"""Puts the checked wheel of a package at a path in an existing folder, or raises an EnvlockError or
-OSError.
-"""
+Fetch = Callable[[Sequence[Wanted]], Mapping[str, Offer | OutsideError]]
+"""Puts wheels into the cache: the one of each package by name, or the reason for its absence."""
 
 BLOCK = 1024 * 1024
 PAUSE = 0.1
@@ -55,39 +49,34 @@ def fetch_wheels(
     folder: Path,
     fetch: Fetch,
     *,
-    cache: Path | None,
-    jobs: int,
-    seconds: float = inf,
+    cache: Path,
     on_wait: Callable[[], None] = lambda: None,
-) -> Iterator[Moved[Proven] | Had | Missing]:
-    """Put the wheels of all packages into a folder, and yield the progress and the result of each.
+) -> Iterator[Had | Missing]:
+    """Put the wheels of all packages into a folder, and yield the result of each.
 
     Args:
         packages: those whose wheels are wanted.
         folder: the folder for the wheels; it is created.
-        fetch: gets a wheel that is not there yet.
-        cache: the folder of envlock's cache; None uses no cache.
-        jobs: how many wheels are fetched in parallel.
-        seconds: how long all of them together may take.
+        fetch: gets wheels that are neither there nor in the cache.
+        cache: the folder of envlock's cache.
         on_wait: called repeatedly while this process waits for another one that uses the same
             folder.
 
     Raises:
-        OutsideError: it takes too long.
+        OutsideError: it takes too long, or an index does not answer.
         UsageError: the folder or the cache cannot be created or read.
     """
-    if cache is not None:
-        caching.prepare(cache)
+    caching.prepare(cache)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with wait_for_folder(folder, on_wait):
             # Only while the folder is locked: else, another process could be writing these files.
             for leftover in folder.glob(TEMPORARY.format("*")):
                 leftover.unlink()
-            yield from _obtain_all(packages, folder, fetch, cache, jobs, seconds)
+            yield from _obtain_all(packages, folder, fetch, cache)
     except TimeoutError:
         raise OutsideError(
-            f"the wheels were not downloaded within {seconds:g} s",
+            "the wheels were not downloaded in time",
             hint="run it again: finished files are kept",
         ) from None
     except OSError as error:
@@ -97,57 +86,36 @@ def fetch_wheels(
 
 
 def _obtain_all(
-    packages: Sequence[Proven],
-    folder: Path,
-    fetch: Fetch,
-    cache: Path | None,
-    jobs: int,
-    seconds: float,
-) -> Iterator[Moved[Proven] | Had | Missing]:
-    def work(package: Proven, advance: Advance) -> str:
-        return _obtain(package, folder, fetch, cache, advance)
-
-    for event in run_all(
-        packages, work, jobs=jobs, seconds=seconds, expected=(EnvlockError, OSError)
-    ):
-        if isinstance(event, Moved):
-            yield event
-        elif event.error is None:
-            yield Had(event.task, event.result or "")
+    packages: Sequence[Proven], folder: Path, fetch: Fetch, cache: Path
+) -> Iterator[Had | Missing]:
+    absent = []
+    for package in packages:
+        how = _find_wheel(package, folder, cache)
+        if how is None:
+            absent.append(package)
         else:
-            yield Missing(event.task, _explain(event.error))
+            yield how
+    wanted = [Wanted(each.name, each.version, each.wheel.url, each.wheel.sha256) for each in absent]
+    fetched = fetch(wanted) if wanted else {}
+    for package in absent:
+        offer = fetched[package.name]
+        if isinstance(offer, OutsideError):
+            yield Missing(package, offer.message)
+        else:
+            yield _put(offer.path, folder, package, "fetched")
 
 
-def _explain(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"it cannot be written: {error.strerror or error}"
-    if isinstance(error, EnvlockError):
-        return error.message
-    return str(error)
+def _find_wheel(package: Proven, folder: Path, cache: Path) -> Had | Missing | None:
+    """Put a wheel of the cache into the folder, unless it is there; None if it is in neither."""
+    if is_wheel(folder / package.wheel.name, package.wheel):
+        return Had(package, "there")
+    cached = caching.get_wheel_path(cache, package.wheel.sha256, package.wheel.name)
+    if is_wheel(cached, package.wheel):
+        return _put(cached, folder, package, "cached")
+    return None
 
 
-def _obtain(
-    package: Proven, folder: Path, fetch: Fetch, cache: Path | None, advance: Advance
-) -> str:
-    """Put one wheel into the folder; return how it was obtained, in the words of `Had`."""
-    target = folder / package.wheel.name
-    if is_wheel(target, package.wheel, advance):
-        return "there"
-    if cache is None:
-        fetch(package, target, advance)
-        return "fetched"
-    cached = caching.prepare(cache, package.wheel.sha256) / package.wheel.name
-    # One process at a time, so that a large wheel is not downloaded twice.
-    with wait_for_folder(cached.parent, partial(advance, 0)):
-        how = "cached"
-        if not is_wheel(cached, package.wheel, advance):
-            how = "fetched"
-            fetch(package, cached, advance)
-        _put(cached, target, package.wheel, advance)
-    return how
-
-
-def is_wheel(path: Path, wheel: WheelFile, advance: Advance = lambda size: None) -> bool:
+def is_wheel(path: Path, wheel: WheelFile) -> bool:
     """Return whether the file at `path` has the size and sha256 of a locked wheel.
 
     Raises:
@@ -159,38 +127,32 @@ def is_wheel(path: Path, wheel: WheelFile, advance: Advance = lambda size: None)
         return False
     if found.st_size != wheel.size or not stat.S_ISREG(found.st_mode):
         return False
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(BLOCK):
-            digest.update(block)
-            advance(0)
-    return digest.hexdigest() == wheel.sha256
+    return caching.hash_file(path).sha256 == wheel.sha256
 
 
-def _put(cached: Path, target: Path, wheel: WheelFile, advance: Advance) -> None:
-    """Put a file of the cache into the folder: as a link if possible, else as a copy.
-
-    Raises:
-        OutsideError: the copy differs from the cached file.
-    """
+def _put(cached: Path, folder: Path, package: Proven, how: str) -> Had | Missing:
+    """Put a file of the cache into the folder: as a link if possible, else as a copy."""
+    wheel = package.wheel
+    target = folder / wheel.name
     temporary = target.with_name(TEMPORARY.format(wheel.sha256[:16]))
     try:
         try:
             os.link(cached, temporary)
         except OSError:  # another file system, or one without links
-            _copy(cached, temporary, advance)
-            if not is_wheel(temporary, wheel, advance):
-                raise OutsideError("the copy from the cache differs from the cache") from None
+            _copy(cached, temporary)
+        if not is_wheel(temporary, wheel):
+            return Missing(package, "the copy from the cache differs from the cache")
         temporary.replace(target)
+    except OSError as error:
+        return Missing(package, f"it cannot be written: {error.strerror or error}")
     finally:
         temporary.unlink(missing_ok=True)
+    return Had(package, how)
 
 
-def _copy(source: Path, target: Path, advance: Advance) -> None:
+def _copy(source: Path, target: Path) -> None:
     with source.open("rb") as old, target.open("wb") as new:
-        while block := old.read(BLOCK):
-            new.write(block)
-            advance(0)
+        shutil.copyfileobj(old, new, BLOCK)
         new.flush()
         os.fsync(new.fileno())
 

@@ -1,4 +1,4 @@
-"""Requests to an index or a registry: `get` for answers that fit into memory, `stream` for files,
+"""Requests to a registry or a list: `get` for answers that fit into memory, `stream` for files,
 `send` to upload.
 
 Whatever the server does, an answer or a `WebError` comes within a limited time. Credentials are
@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
-from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from ssl import SSLContext
 from typing import Any, TypeVar
@@ -31,9 +30,6 @@ from envlock.web import web_errors
 from envlock.web.deadline import CURRENT, POOLS, Patience
 from envlock.web.limits import Limits
 from envlock.web.web_errors import WebError, show_url
-
-Credentials = Callable[[str], "tuple[str, str] | None"]
-"""A function from a URL to user and password for it."""
 
 T = TypeVar("T")
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -86,34 +82,22 @@ class Stream:
 class Client:
     """An HTTP client; threads may share it.
 
+    It trusts the certificates of PIP_CERT, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE or SSL_CERT_FILE, else
+    those of the system and of requests.
+
     Args:
-        ca: file or folder with the certificates to trust. Default: that of PIP_CERT,
-            REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE or SSL_CERT_FILE, else those of the system and of
-            requests.
-        credentials: returns user and password for a URL; those in the URL itself go before them.
-        last_resort: the same for a URL that was refused (401) without credentials: for a slow
-            source, such as a keyring.
         limits: the limits of time, attempts and bytes.
 
     Raises:
         UsageError: the certificates do not exist or cannot be read.
     """
 
-    def __init__(
-        self,
-        *,
-        ca: str | None = None,
-        credentials: Credentials | None = None,
-        last_resort: Credentials | None = None,
-        limits: Limits | None = None,
-    ) -> None:
+    def __init__(self, *, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
-        self._credentials = credentials or _no_credentials
-        self._last_resort = last_resort or _no_credentials
-        self._ca = ca
+        self._ca: str | None = None
         self._trust = web_errors.TRUST
         for variable in CA_VARIABLES:
-            if not ca and os.environ.get(variable):
+            if os.environ.get(variable):
                 self._ca = os.environ[variable]
                 self._trust = (
                     f"add its CA certificate to {clean(self._ca)}, which {variable} names; "
@@ -247,14 +231,7 @@ class Client:
         """Return the answer at the end of the redirects."""
         url, login = _split_credentials(request.url)
         request = replace(request, url=url)
-        credentials: tuple[str, str] | None = login if any(login) else self._credentials(url)
-        response = self._follow_redirects(request, credentials, patience)
-        if response.status_code == HTTPStatus.UNAUTHORIZED and credentials is None:
-            credentials = self._last_resort(url)
-            if credentials is not None:
-                response.close()
-                return self._follow_redirects(request, credentials, patience)
-        return response
+        return self._follow_redirects(request, login if any(login) else None, patience)
 
     def _follow_redirects(
         self, request: Request, login: tuple[str, str] | None, patience: Patience
@@ -352,10 +329,6 @@ class _Adapter(HTTPAdapter):
 def make_refusal(answer: Answer | Stream) -> WebError:
     """Return the error for an answer with an unexpected status."""
     return web_errors.make_status_error(answer.url, answer.status)
-
-
-def _no_credentials(url: str) -> None:
-    """Return no credentials for any URL."""
 
 
 def _leave_request(request: requests.PreparedRequest) -> requests.PreparedRequest:

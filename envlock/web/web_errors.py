@@ -176,11 +176,7 @@ def explain_failure(
         return _explain_proxy(url, causes)
     for kinds, why in _WHY:
         if _has_cause(causes, kinds):
-            error = WebError(
-                f"{show_url(url)} cannot be reached: {why}", hint=NETWORK, passing=True
-            )
-            error.unreachable = kinds in _UNREACHABLE
-            return error
+            return WebError(f"{show_url(url)} cannot be reached: {why}", hint=NETWORK, passing=True)
     if _has_cause(causes, (http.client.HTTPException, urllib3.exceptions.ProtocolError)):
         return make_format_error(url, "it is not an HTTP answer")
     return WebError(
@@ -198,9 +194,6 @@ _WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((ConnectionError, ssl.SSLEOFError), "the connection was cut"),
 )
 """Exceptions from the most specific to the least, and their meaning."""
-
-_UNREACHABLE = tuple(kinds for kinds, _ in _WHY[:4])
-"""Exceptions that occur before there is a connection."""
 
 
 def _has_cause(causes: list[BaseException], kinds: tuple[type[BaseException], ...]) -> bool:
@@ -220,9 +213,7 @@ def _explain_proxy(url: str, causes: list[BaseException]) -> WebError:
             why = sentence
             break
     text = f"{show_url(url)} cannot be reached through the proxy {proxy}: {why}"
-    error = WebError(text, hint=NETWORK, passing=True)
-    error.unreachable = True
-    return error
+    return WebError(text, hint=NETWORK, passing=True)
 
 
 def _explain_proxy_status(url: str, proxy: str, status: int) -> WebError:

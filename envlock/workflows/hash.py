@@ -10,7 +10,7 @@ from pathlib import Path
 from envlock.lock.live_facts import collect_live_for
 from envlock.lock.models import Lockfile
 from envlock.packages import prover as packages
-from envlock.packages.indexes.online import configure_indexes
+from envlock.packages.index import PackageIndex, make_target
 from envlock.packages.installed_distributions import describe_all_installed
 from envlock.packages.local_wheels import Workshop, find_named_wheels
 from envlock.packages.parallel import TIMEOUT
@@ -134,8 +134,10 @@ def prove(
     with progress.bar("packages", len(installed)) as advance:
         index = None
         if not request.offline:
-            index = configure_indexes(list(request.indexes), place.prefix, folder)
-        workshop = Workshop(environment.interpreter, folder, named, request.build, progress.say)
+            index = PackageIndex(make_target(lock), folder, request.indexes, place.prefix)
+        workshop = Workshop(
+            environment.interpreter, folder, named, request.build, index, progress.say
+        )
         identity = packages.prove(
             installed,
             index,

@@ -450,7 +450,7 @@ def _fill(
         raise OutsideError(
             f"{len(done.missing)} of {count(len(wheels), 'wheel')} could not be had:",
             lines=[f"  {package}" for package in done.missing],
-            hint="run it again: finished files are kept, and partial downloads are resumed",
+            hint="run it again: finished files are kept",
         )
     return files
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from envlock.packages.identity import Proven, list_proven, split_left_out
-from envlock.packages.indexes.online import configure_indexes, make_fetch
-from envlock.packages.parallel import TIMEOUT, Advance, Moved
+from packaging.utils import parse_wheel_filename
+
+from envlock.packages.identity import list_proven, split_left_out
+from envlock.packages.index import (
+    Found,
+    NoWheelError,
+    Offer,
+    PackageIndex,
+    Wanted,
+    make_target,
+)
 from envlock.packages.proofs import LeftOut
-from envlock.packages.wheelhouse import Fetch, Had, Missing, find_unowned
+from envlock.packages.wheelhouse import Missing, find_unowned
 from envlock.packages.wheelhouse import fetch_wheels as fill
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.user_cache import require_cache
@@ -25,6 +32,12 @@ from envlock.workflows.progress import SILENT, Progress
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.workflows.locks import Source
+
+NO_INDEX = "no index has a file of its name and hash"
+NOWHERE = (
+    f"{NO_INDEX}; `envlock capture --hashes --build` builds it, "
+    "or copy it into the folder from the machine that locked it"
+)
 
 
 @dataclass(frozen=True)
@@ -42,10 +55,6 @@ class Vendored:
     missing: list[LeftOut]
     left_out: list[LeftOut]
     others: list[Path]
-
-
-JOBS = 4
-"""How many downloads run at the same time."""
 
 
 def vendor(
@@ -80,58 +89,46 @@ def vendor(
     if only is not None:
         known = [package for package in known if package.name in only]
     cached = Path(require_cache(os.environ))
-    fetch: Fetch = _refuse
-    if not offline:
-        # An index that is named may be the only one that can be reached; otherwise the lockfile's
-        # addresses are used.
-        index = configure_indexes(list(indexes), Path(sys.prefix), cached)
-        fetch = make_fetch(index, by_address=not indexes)
+    tags = [tag for package in known for tag in parse_wheel_filename(package.wheel.name)[3]]
+    platforms = sorted({tag.platform for tag in tags})
+    index = PackageIndex(make_target(model, platforms), cached, indexes)
     # Once, although the folder's lock is tried ten times a second.
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
-    events = fill(
-        known,
-        folder,
-        fetch,
-        cache=cached,
-        jobs=JOBS,
-        seconds=TIMEOUT,
-        on_wait=wait,
-    )
-    how, missing = _watch(events, known, progress)
-    return Vendored(how, missing, left_out, find_unowned(folder, known))
-
-
-def _refuse(package: Proven, target: Path, advance: Advance) -> None:
-    """Refuse a download, because `offline` is set.
-
-    Raises:
-        OutsideError: always.
-    """
-    raise OutsideError("it is not in the cache, and `--offline` forbids the network")
-
-
-def _watch(
-    events: Iterable[Moved[Proven] | Had | Missing], packages: list[Proven], progress: Progress
-) -> tuple[Counter[str], list[LeftOut]]:
-    """Show the progress of filling a folder; return how its wheels were obtained, and those that
-    are missing.
-    """
-    left = {package.name: package.wheel.size for package in packages}
+    fetch = partial(_fetch, index, offline=offline, by_address=not indexes)
     how: Counter[str] = Counter()
     missing = []
-    with progress.bar("fetching wheels", sum(left.values()), in_bytes=True) as advance:
-        for event in events:
-            if isinstance(event, Moved):
-                left[event.task.name] -= event.size
-                advance(event.size)
-                continue
+    with progress.bar("wheels", len(known)) as advance:
+        for event in fill(known, folder, fetch, cache=cached, on_wait=wait):
+            advance(1)
             package = event.package
-            # Its remaining bytes were there already, or will not come.
-            advance(left[package.name])
             if isinstance(event, Missing):
                 missing.append(LeftOut(package.name, package.version, event.reason))
                 continue
             how[event.how] += 1
             if event.how == "fetched":
                 progress.say(f"fetched {package.wheel.name}")
-    return how, sorted(missing)
+    return Vendored(how, sorted(missing), left_out, find_unowned(folder, known))
+
+
+def _fetch(
+    index: PackageIndex, wanted: Sequence[Wanted], *, offline: bool, by_address: bool
+) -> Found:
+    """Fetch wheels, first from their addresses in the lockfile, and then from the indexes.
+
+    An index that is named may be the only one that can be reached.
+    """
+    if offline:
+        error = OutsideError("it is not in the cache, and `--offline` forbids the network")
+        return {each.name: error for each in wanted}
+    addressed = [each for each in wanted if by_address and each.url is not None]
+    found = index.fetch(addressed)
+    others = [each for each in wanted if not isinstance(found.get(each.name), Offer)]
+    again = index.fetch([each._replace(url=None) for each in others])
+    for name, result in again.items():
+        # Why the locked address has no file says more than that no index has it.
+        if isinstance(result, Offer) or name not in found:
+            found[name] = result
+        if isinstance(found[name], NoWheelError):
+            unaddressed = any(each.name == name and each.url is None for each in wanted)
+            found[name] = OutsideError(NOWHERE if unaddressed else NO_INDEX)
+    return found

@@ -33,15 +33,14 @@ from envlock.lock.pastes import read_paste
 from envlock.numerics import results
 from envlock.numerics.canary import canary_run as canary
 from envlock.numerics.outcome import Outcome, report
-from envlock.packages.indexes import credentials, page
-from envlock.packages.indexes.index_settings import ConfigFile, Index, choose_indexes
-from envlock.packages.indexes.ranges import BadWheel, read_wheel_record
+from envlock.packages import index
 from envlock.packages.installation import Installation, collect_distributions, iter_requirements
+from envlock.packages.wheel_files import BadWheel, read_wheel_record
 from envlock.reports import FORMATS, render
 from envlock.reports.paste import render_paste
 from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot, take_snapshot
-from envlock.runtime.errors import FactError, LockfileError, UsageError
+from envlock.runtime.errors import FactError, LockfileError, OutsideError, UsageError
 from envlock.runtime.facts import is_same, iter_leaves, split
 from envlock.runtime.files import record_rows
 from envlock.runtime.gpu import devices, probe
@@ -51,7 +50,7 @@ from envlock.runtime.loader.ld_cache import LdCache
 from envlock.runtime.policies import Policy
 from envlock.runtime.tooling import find_tooling
 from envlock.web.client import Answer, Client, _split_credentials
-from envlock.web.web_errors import WebError, make_address_error
+from envlock.web.web_errors import make_address_error
 from envlock.workflows import settings as project_settings
 from envlock.workflows.diff import diff
 from envlock.workflows.fleet import check_fleet
@@ -442,33 +441,16 @@ def read_pyproject(data: bytes, folder: Path) -> None:
     project_settings.load(folder)
 
 
-PIP = """\
-[global]
-index-url = https://user:s3cret@pypi.example/simple
-extra-index-url =
-    https://one.example/simple
-    https://two.example/simple?token=s3cret
-find-links = wheels file:///srv/wheels
-cert = /etc/ca.pem
-[install]
-no-index = false
-"""
 UV = """\
-index-url = "https://user:s3cret@pypi.example/simple"
 [[index]]
 name = "own"
-url = "https://own.example/simple"
+url = "https://user:s3cret@own.example/simple"
 default = true
 explicit = false
-[pip]
-find-links = ["wheels"]
+[[index]]
+url = "wheels"
+format = "flat"
 """
-VARIABLES = """\
-PIP_INDEX_URL=https://user:s3cret@pypi.example/
-UV_INDEX=own=https://u:s3cret@own.example/ https://x.example
-PIP_FIND_LINKS=wheels
-PIP_NO_INDEX=0
-UV_DEFAULT_INDEX=https://x.example"""
 
 
 def _silent(read: Callable[[], object]) -> None:
@@ -480,37 +462,16 @@ def _silent(read: Callable[[], object]) -> None:
         raise
 
 
-def read_pip(data: bytes, folder: Path) -> None:
-    """Read a pip.conf as it is read from a disk."""
-    _silent(
-        lambda: choose_indexes(
-            {}, pip=[ConfigFile(folder / "pip.conf", data.decode("utf-8-sig", "replace"))], folder=folder
-        )
-    )
-
-
 def read_uv(data: bytes, folder: Path) -> None:
     """Read a uv.toml."""
-    _silent(
-        lambda: choose_indexes(
-            {}, uv=[ConfigFile(folder / "uv.toml", data.decode("utf-8-sig", "replace"))], folder=folder
-        )
-    )
+    (folder / "uv.toml").write_bytes(data)
 
+    def read() -> None:
+        for _, url in index._list_uv_indexes({}, folder):
+            if len(index._check_address(url).splitlines()) != 1:
+                raise AcceptedError("an address of several lines")
 
-def read_variables(data: bytes, folder: Path) -> None:
-    """Read the variables of pip and uv."""
-    rows = [line.partition("=") for line in data.decode("utf-8", "surrogateescape").splitlines()]
-    _silent(lambda: choose_indexes({name: value for name, _, value in rows if name}, folder=folder))
-
-
-def read_netrc(data: bytes, folder: Path) -> None:
-    """Read a netrc."""
-    path = folder / "netrc"
-    path.write_bytes(data)
-    credentials.find_credentials([Index("https://pypi.example/simple")], {"NETRC": str(path)})(
-        "https://pypi.example/simple/x/"
-    )
+    _silent(read)
 
 
 # --- answers
@@ -596,37 +557,21 @@ def read_docker(data: bytes, folder: Path) -> None:
         raise
 
 
-def pages_in_json() -> list[bytes]:
-    """Return a page of an index in JSON."""
+def pip_reports() -> list[bytes]:
+    """Return what pip says that it would install."""
     row = {
-        "filename": "thing-1-py3-none-any.whl",
-        "url": "../t.whl",
-        "hashes": {"sha256": HEX},
-        "size": 7,
-        "yanked": "broken",
-        "core-metadata": {"sha256": HEX},
-        "upload-time": "2024-01-01T00:00:00Z",
+        "download_info": {"url": "https://u:s3cret@files.example/t.whl", "archive_info": {"hashes": {"sha256": HEX}}},
+        "is_yanked": False,
+        "metadata": {"name": "thing", "version": "1"},
     }
-    return [
-        json.dumps({"meta": {"api-version": "1.1"}, "name": "thing", "versions": ["1"], "files": [row, row]}).encode()
-    ]
+    return [json.dumps({"version": "1", "install": [row]}).encode()]
 
 
-PAGE = f"""<!DOCTYPE html><html><head><meta name="pypi:repository-version" content="1.0"><title>Links for thing</title>
-<base href="/other/"></head><body><!-- <a href="no-1.tar.gz"> -->
-<a href="thing-1.tar.gz#sha256={HEX}" data-gpg-sig="true" data-yanked="broken">any text</a><br>
-<A HREF='https://user:pw@files.example.org/x/thing-1%2Bcu-py3-none-any.whl?t=1#md5=0' data-core-metadata="true">x</A>
-</body></html>"""
-
-
-def read_page(data: bytes, folder: Path) -> None:
-    """Read a page of an index: what it offers is on the web, and has a name that is a name."""
-    for file in page._page(data, "https://pypi.example/simple/thing/", Index("https://pypi.example/simple/"), "thing"):
-        if not file.url.startswith(("http://", "https://")) or "/" in file.name or file.name.startswith("."):
-            raise AcceptedError("a file that leads elsewhere")
-        if not (file.name + file.url).isprintable():
-            raise AcceptedError("a file whose name is not text")
-        if file.sha256 is not None and not page.SHA256.fullmatch(file.sha256):
+def read_report(data: bytes, folder: Path) -> None:
+    """Read a report of pip: each hash in it becomes a part of a line."""
+    (folder / "report.json").write_bytes(data)
+    for offer in index._read_report(folder / "report.json", "").values():
+        if len(offer.sha256) != 64 or not offer.sha256.isalnum():
             raise AcceptedError("a hash that is none")
 
 
@@ -640,7 +585,8 @@ def wheels() -> list[bytes]:
 
 def read_wheel(data: bytes, folder: Path) -> None:
     """Take the RECORD out of a wheel, and read it."""
-    listed = record_rows.parse_rows(read_wheel_record(io.BytesIO(data)).decode("utf-8", "replace"))
+    (folder / "a.whl").write_bytes(data)
+    listed = record_rows.parse_rows(read_wheel_record(folder / "a.whl").decode("utf-8", "replace"))
     record_rows.hash_content(record_rows.get_common_content(listed))
 
 
@@ -742,7 +688,6 @@ SITE = "site-packages"
 RUNS = (HEADER, STEP, END, {**STEP, "run": 1}, {**END, "run": 1}, {"run": 2, "end": "failed", "message": "x"})
 CACHED = [("libfoo.so.1", "/v3/libfoo.so.1", 0x303, "x86-64-v3"), ("libfoo.so.1", "/l/libfoo.so.1", 0x303, None)]
 ORIGIN = DIRECT_URL % ("0a" * 20)
-NETRC = "machine pypi.example login me password s3cret\ndefault login x password y\n"
 CHALLENGES = (
     'Bearer realm="https://registry.example/token",service="x"',
     'Bearer realm="https://auth.example\\\\@registry.example:443/a?b"',
@@ -772,15 +717,11 @@ READERS: dict[str, Reader] = {
     "results": Reader(lambda: [json_lines(*RUNS)], JSON_LINES, read_results, (UsageError,), 3_000),
     "canary": Reader(canary_lines, JSON_LINES, read_canary, (FactError, UsageError), 3_000),
     "pyproject.toml": Reader(_of(PYPROJECT), LINES, read_pyproject, (UsageError,), 5_000),
-    "pip.conf": Reader(_of(PIP), LINES, read_pip, (UsageError,), 5_000),
     "uv.toml": Reader(_of(UV), LINES, read_uv, (UsageError,), 4_000),
-    "variables": Reader(_of(VARIABLES), LINES, read_variables, (UsageError,), 4_000),
-    "netrc": Reader(_of(NETRC), LINES, read_netrc, (), 1_500),
     "registry": Reader(registry_answers, JSON, read_registry, (RegistryError,), 6_000),
     "challenge": Reader(_of(*CHALLENGES), (bytewise,), read_challenge, (RegistryError,), 4_000),
     "docker config": Reader(docker_configs, JSON, read_docker, (RegistryError,), 3_000),
-    "index page in JSON": Reader(pages_in_json, JSON, read_page, (WebError,), 5_000),
-    "index page in HTML": Reader(_of(PAGE), LINES, read_page, (WebError,), 5_000),
+    "pip report": Reader(pip_reports, JSON, read_report, (OutsideError,), 5_000),
     "wheel": Reader(wheels, (numbers, bytewise), read_wheel, (BadWheel, FactError), 5_000),
     "RECORD": Reader(_of(LISTED), LINES, read_record, (), 4_000),
     "fleet": Reader(statements, (as_json,), read_fleet, (UsageError,), 3_000),

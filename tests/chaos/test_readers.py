@@ -8,7 +8,6 @@ import struct
 import subprocess
 import sys
 import zlib
-from contextlib import nullcontext
 from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,9 +21,6 @@ else:
 
 from envlock.divergence.trace import TraceError
 from envlock.images.manifest import RegistryError
-from envlock.packages.indexes.index_settings import Index
-from envlock.packages.indexes.page import IndexFile
-from envlock.runtime.errors import UsageError
 from envlock.runtime.files.record_rows import Row
 from tests.chaos.attack import MEGABYTES, Outcome, attack, loaded
 from tests.chaos.readers import READERS
@@ -68,10 +64,6 @@ def test_there_are_a_hundred_thousand_and_the_page_says_how_many() -> None:
     assert f"{inputs:,} inputs" in page
 
 
-def _telling(text: str, folder: Path, **_: object) -> Index:
-    raise UsageError(f"no index: {text}")
-
-
 def _unchecked(stream: BinaryIO, name: str) -> list[bytes]:
     """Unpack a trace without its checksum."""
     try:
@@ -88,9 +80,6 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "numpy config": ("envlock.runtime.facts._find_problem", lambda value: None),
     "build_info": ("envlock.runtime.collectors.tensorflow.is_version", lambda text: True),
     "trace on disk": ("envlock.divergence.trace._iter_lines", _unchecked),
-    "pip.conf": ("envlock.packages.indexes.index_settings._index", lambda text, *_, **__: Index(Path(text).as_uri())),
-    "variables": ("envlock.packages.indexes.index_settings._index", _telling),
-    "netrc": ("envlock.packages.indexes.credentials.suppress", lambda *_: nullcontext()),
     "source": ("envlock.linter.files._read_code", lambda path: (Path(path).read_text("utf-8"), None)),
     "fleet": ("envlock.fleet.folder.is_statement", lambda value: isinstance(value, dict)),
     "lockfile": ("envlock.runtime.compare.is_same", lambda left, right: True),
@@ -105,16 +94,12 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "results": ("envlock.reports.text._disarm_line", lambda line: line),
     "canary": ("envlock.numerics.canary.canary_run._check_fields", lambda answer, wanted: answer),
     "pyproject.toml": ("envlock.workflows.settings.read_toml", lambda file: tomllib.loads(file.read_text())),
-    "uv.toml": ("envlock.packages.indexes.index_settings._words", lambda value: list(value)),
+    "uv.toml": ("envlock.packages.index._ADDRESS", re.compile(r"(?s).*")),
     "registry": ("envlock.images.manifest.check", lambda data, digest, reference: None),
     "challenge": ("envlock.images.registry.can_have_login", lambda *_: True),
     "docker config": ("envlock.images.logins._unreadable", lambda path, why: RegistryError(path.read_text())),
-    "index page in JSON": ("envlock.packages.indexes.page.NAME", re.compile(r"(?s).*")),
-    "index page in HTML": (
-        "envlock.packages.indexes.page._file",
-        lambda file, index: IndexFile(file.filename, file.url),
-    ),
-    "wheel": ("envlock.packages.indexes.ranges._unsound", lambda file, why: ValueError(why)),
+    "pip report": ("envlock.packages.index._SHA256", re.compile(r"(?s).*")),
+    "wheel": ("envlock.packages.wheel_files._unsound", lambda file, why: ValueError(why)),
     "RECORD": ("envlock.runtime.files.record_rows.parse_row", lambda fields: Row(fields[0], fields[1], None)),
     "notebook": ("envlock.linter.notebooks._join_source", lambda cell: cell["source"]),
 }

@@ -32,15 +32,11 @@ from envlock.guest import launch
 from envlock.guest.observer import SEEN
 from envlock.lock.document import validate
 from envlock.numerics import results
-from envlock.packages import overlay
-from envlock.packages.indexes import online
-from envlock.packages.indexes.online import Online
-from envlock.packages.indexes.page import IndexFile
+from envlock.packages import overlay, wheel_cache
 from envlock.packages.local_wheels import into_cache
 from envlock.packages.overlay import Wanted, install_overlay
 from envlock.runtime.data_contents import render_note
 from envlock.runtime.data_files import Survey
-from envlock.web.client import Client
 from envlock.workflows import (
     build,
     content_notes,
@@ -54,7 +50,6 @@ from tests.containers.plans import lock as planned_lock
 from tests.containers.plans import planned, wheelhouse
 from tests.locks import document, encode
 from tests.numerics.canaries import section
-from tests.packages.file_server import files
 from tests.packages.identified import lock_document, proof, wheel
 
 
@@ -226,31 +221,19 @@ PROVEN = {name[:2]: proof("1.0", wheel(name, CONTENT[f"/files/{name}"])) for nam
 
 
 def _wheels(folder: Path) -> None:
-    """Write a lock of wheels that are served; the port is known by then. The cache is empty."""
-    port = os.environ.get("CHAOS_PORT", "1")
-    known = {
-        name[:2]: proof("1.0", wheel(name, CONTENT[f"/files/{name}"], url=f"http://127.0.0.1:{port}/files/{name}"))
-        for name in NAMES
-    }
-    (folder / "envlock.lock").write_bytes(encode(lock_document(known)))
-    shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
-
-
-def _offered(name: str) -> IndexFile:
-    return IndexFile(name, f"http://127.0.0.1:{os.environ['CHAOS_PORT']}/files/{name}")
+    """Write a lock of wheels that the cache has."""
+    (folder / "envlock.lock").write_bytes(encode(lock_document(PROVEN)))
+    cache = Path(os.environ["XDG_CACHE_HOME"])
+    shutil.rmtree(cache, ignore_errors=True)
+    for name in NAMES:
+        content = CONTENT[f"/files/{name}"]
+        place = wheel_cache.prepare(cache / "envlock", hashlib.sha256(content).hexdigest())
+        (place / name).write_bytes(content)
 
 
 def _given(folder: Path) -> None:
     (folder / NAMES[1]).write_bytes(CONTENT[f"/files/{NAMES[1]}"])
     shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
-
-
-@contextmanager
-def _served(folder: Path) -> Iterator[object]:
-    with files(CONTENT) as server:
-        os.environ["CHAOS_PORT"] = str(server.port)
-        _wheels(folder)
-        yield server
 
 
 # --- images
@@ -437,15 +420,7 @@ VICTIMS: dict[str, Victim] = {
         _wheels,
         command("export", "--wheelhouse", "wheelhouse", "-q"),
         tuple(f"wheelhouse/{name}" for name in NAMES),
-        around=_served,
         keeps=("wheelhouse",),
-    ),
-    "hash, with a wheel of unknown hash": Victim(
-        _wheels,
-        lambda: Online(Client(), (), Path("../cache")).fetch(_offered(NAMES[0])),
-        (f"../cache/wheels/{hashlib.sha256(CONTENT[f'/files/{NAMES[0]}']).hexdigest()}/{NAMES[0]}",),
-        ("packages/indexes/online.py:_fetch_unhashed",),
-        _both(_served, replaced((online, "read_wheel_record", lambda target: b""))),
     ),
     "hash --add-wheel": Victim(
         _given,

@@ -49,7 +49,7 @@ def packages(lock: Path) -> dict[str, Any]:
     return found
 
 
-OTHER = "other 1.0: other is not on an index; only its file hashes are known"
+OTHER = "other 1.0: no index has its wheel for this Python and machine; only its file hashes are known"
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_it_writes_what_is_proven_and_says_why_the_rest_is_not(
 ) -> None:
     done = envlock("capture", "--hashes", "--without-tensorflow", "--python", str(python), environ=asking)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.endswith(f"\n  1 of 2 packages have a proven wheel\n    {OTHER}\n")
+    assert f"\n  1 of 2 packages have a proven wheel\n    {OTHER}\n  hint: " in done.stderr
     thing = packages(lock)["thing"]
     assert (thing["proof"], thing["wheel"]["url"]) == ("file", index.file_url("thing-1.0-py3-none-any.whl"))
     assert envlock("verify", "--python", str(python)).returncode == 0
@@ -129,10 +129,8 @@ def test_an_index_that_lies_ends_with_5_and_nothing_is_written(
 ) -> None:
     index.troubles.add("wrong hash")
     done = envlock("capture", "--hashes", "--without-tensorflow", "--python", str(python), environ=asking)
-    url = index.file_url("thing-1.0-py3-none-any.whl")
     assert done.returncode == 5
-    assert f"error: thing: {url} is not the expected file: its sha256 is " in done.stderr
-    assert done.stderr.endswith("\nhint: use another index; the download was discarded\n")
+    assert "error: thing: pip exited with code 1: THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr
     assert not lock.exists()
 
 

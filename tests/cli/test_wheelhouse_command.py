@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,17 @@ import pytest
 
 from tests.conftest import Command
 from tests.locks import encode
-from tests.packages.file_server import breaking, files, part
+from tests.packages.file_server import files
 from tests.packages.identified import doubt, lock_document, proof, wheel
+from tests.packages.wheels import make_wheel
 from tests.web.hostile import Hostile, Request, always, answer
 
-SIZE = 400_000
-CONTENT = {f"{name}-1.0-py3-none-any.whl": os.urandom(SIZE) for name in ("aa", "bb")}
+MADE = [make_wheel(Path(tempfile.mkdtemp()), name) for name in ("aa", "bb")]
+CONTENT = {each.name: each.read_bytes() for each in MADE}
 AA, BB = CONTENT
 PATHS = {f"/files/{name}": content for name, content in CONTENT.items()}
 FILL = ("export", "--wheelhouse", "wheelhouse", "-o", "pylock.toml")
-AGAIN = "hint: run it again: finished files are kept, and partial downloads are resumed\n"
+AGAIN = "hint: run it again: finished files are kept\n"
 
 
 @pytest.fixture
@@ -70,55 +71,25 @@ def test_it_fetches_what_is_proven_and_says_what_is_not(
 
 
 @pytest.mark.parametrize(
-    ("name", "reply", "reason"),
+    ("reply", "reason"),
     [
-        ("gone", always(answer(b"", "404 Not Found")), "{url} answered 404 (Not Found)"),
-        ("other", always(answer(b"x" * SIZE)), "{url} is not the expected file: its sha256 is "),
-        ("long", always(answer(b"x" * (SIZE + 1))), "{url} is not the expected file: it has more than"),
-        ("short", always(answer(b"x" * (SIZE - 1))), "{url} is not the expected file: it has 399999 bytes"),
+        (always(answer(b"", "404 Not Found")), "404"),
+        (always(answer(CONTENT[BB])), "DO NOT MATCH THE HASHES"),
     ],
 )
 def test_a_wheel_that_is_not_the_proven_one_is_not_kept(
-    name: str, reply: Any, reason: str, envlock: Command, tmp_path: Path, environ: dict[str, str]
+    reply: Any, reason: str, envlock: Command, tmp_path: Path, environ: dict[str, str]
 ) -> None:
     with files(PATHS, {f"/files/{AA}": reply}) as server:
         _lock(tmp_path, server)
         done = envlock(*FILL, "-q", environ=environ)
-        url = server.url(f"/files/{AA}")
     lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout, len(lines)) == (5, "", 3)
-    assert lines[0].startswith(f"  aa 1.0: {reason.format(url=url)}")
+    assert lines[0].startswith("  aa 1.0: pip exited with code ")
+    assert reason in lines[0]
     assert lines[1:] == ["error: 1 of 2 wheels could not be downloaded (listed above)", AGAIN.rstrip("\n")]
     assert _house(tmp_path) == {BB: CONTENT[BB]}
     assert [file.name for file in (tmp_path / "cache").rglob("*.whl")] == [BB]
-
-
-def test_a_download_that_breaks_off_goes_on(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
-    """In one run where the server recovers, in the next run where it does not."""
-    path = f"/files/{AA}"
-    with files(PATHS, {path: breaking(CONTENT[AA], 4_000)}) as server:
-        _lock(tmp_path, server)
-        broken = envlock(*FILL, "-q", environ=environ)
-        asked = [request.headers.get("range") for request in server.requests if request.path == path]
-        port = server.port
-    assert (broken.returncode, _house(tmp_path)) == (5, {BB: CONTENT[BB]})
-    came = 4_000 * len(asked)
-    assert asked == [None, *(f"bytes={4_000 * count}-" for count in range(1, len(asked)))]
-    assert 4_000 < came < SIZE
-
-    ranges: list[str | None] = []
-
-    def sound(request: Request, sock: socket.socket) -> None:
-        ranges.append(request.headers.get("range"))
-        sock.sendall(part(CONTENT[AA], request))
-
-    with files(PATHS, {path: sound}) as server:
-        text = (tmp_path / "envlock.lock").read_text(encoding="utf-8").replace(f":{port}/", f":{server.port}/")
-        (tmp_path / "envlock.lock").write_text(text, encoding="utf-8")
-        done = envlock(*FILL, environ=environ)
-    assert (done.returncode, _house(tmp_path)) == (0, CONTENT)
-    assert done.stderr == f"fetched {AA}\nwheelhouse: 2 wheels (1 fetched, 1 already there)\nwrote pylock.toml\n"
-    assert len(ranges) == 1
 
 
 def test_what_has_no_address_any_more_is_looked_for_by_name_and_hash(
@@ -139,7 +110,6 @@ def test_what_has_no_address_any_more_is_looked_for_by_name_and_hash(
         found = envlock(*FILL, environ=environ)
     assert (nowhere.returncode, shutil_house) == (5, {AA: CONTENT[AA]})
     assert nowhere.stderr.startswith("  bb 1.0: ")
-    assert "is not the expected file: it has 25 bytes, not 400000\n" in nowhere.stderr
     assert (found.returncode, _house(tmp_path)) == (0, CONTENT)
 
 
@@ -152,7 +122,7 @@ def test_what_no_index_has_is_told(envlock: Command, tmp_path: Path, environ: di
         "the machine that locked it"
     )
     assert done.returncode == 5
-    assert done.stderr == (
+    assert done.stderr.endswith(
         f"wheelhouse: 0 wheels\n  aa 1.0: {reason}\n  bb 1.0: {reason}\n"
         f"error: 2 of 2 wheels could not be downloaded (listed above)\n{AGAIN}"
     )
@@ -168,7 +138,7 @@ def test_an_index_that_is_named_is_asked_in_place_of_the_locks_address(
     with files({}) as old, files(PATHS, pages) as server:
         _lock(tmp_path, old)
         done = envlock(*FILL, "-q", "--index-url", server.url("/simple"), environ=environ)
-    assert (done.returncode, done.stderr, old.requests) == (0, "", [])
+    assert (done.stderr, done.returncode, old.requests) == ("", 0, [])
     assert _house(tmp_path) == CONTENT
 
 
@@ -183,35 +153,24 @@ def test_wheels_of_other_locks_stay(envlock: Command, tmp_path: Path, environ: d
     assert sorted(_house(tmp_path)) == [AA, BB, "notes.txt", "zz-1.0-py3-none-any.whl"]
 
 
-def _parts(folder: Path) -> list[Path]:
-    return [file for file in (folder / "cache").rglob("*.part") if file.is_file()]
-
-
 @pytest.mark.slow
-def test_an_interrupt_is_exit_130_at_once_and_the_next_run_goes_on(
-    envlock: Command, tmp_path: Path, environ: dict[str, str]
-) -> None:
-    finished = threading.Event()
+def test_an_interrupt_is_exit_130_at_once(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
+    asked, finished = threading.Event(), threading.Event()
 
     def slow(request: Request, sock: socket.socket) -> None:
-        sock.sendall(part(CONTENT[AA], request)[:200_000])
+        asked.set()
         finished.wait(200)
 
     with files(PATHS, {f"/files/{AA}": slow}) as server:
         _lock(tmp_path, server)
         plain = {"PATH": os.environ["PATH"], "PYTHONSAFEPATH": "1", **environ}
         process = subprocess.Popen([*envlock.argv, *FILL], cwd=tmp_path, env=plain, stderr=subprocess.PIPE)
-        assert process.stderr is not None
-        assert process.stderr.readline() == f"fetched {BB}\n".encode()
-        until = time.monotonic() + 60
-        while not any(file.stat().st_size for file in _parts(tmp_path)) and time.monotonic() < until:
-            time.sleep(0.05)
+        assert asked.wait(60)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)  # much less than the server would take
         finished.set()
     assert (process.returncode, err) == (130, b"")
-    assert _house(tmp_path) == {BB: CONTENT[BB]}
-    assert [0 < file.stat().st_size < SIZE for file in _parts(tmp_path)] == [True]
+    assert _house(tmp_path) == {}
 
 
 def test_a_cache_that_cannot_be_made_is_wrong_use(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:

@@ -17,10 +17,10 @@ from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 from packageurl import PackageURL
-from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from envlock.forms import cyclonedx, slsa
 from envlock.lock.models import Lockfile
+from envlock.packages.public_index import PUBLIC_INDEX
 from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import model
 from tests.containers.test_injection import HOSTILE, put, strings
@@ -107,7 +107,7 @@ def test_of_what_a_lock_does_not_know_the_bill_says_nothing() -> None:
 
 def test_an_index_is_named_in_a_package_url_where_it_is_not_the_usual_one() -> None:
     held = pushed()
-    held["identity"]["packages"]["numpy"]["wheel"]["index"] = PYPI_SIMPLE_ENDPOINT
+    held["identity"]["packages"]["numpy"]["wheel"]["index"] = PUBLIC_INDEX
     urls = {each["name"]: PackageURL.from_string(each["purl"]) for each in bill(model(held))["components"]}
     indexes = {name: dict(urls[name].qualifiers).get("repository_url") for name in ("keras", "numpy")}
     assert indexes == {"keras": "https://example.org/simple", "numpy": None}

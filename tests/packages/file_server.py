@@ -35,14 +35,3 @@ def part(content: bytes, request: Request) -> bytes:
     start = int(wanted[1])
     span = f"bytes {start}-{len(content) - 1}/{len(content)}"
     return answer(content[start:], "206 Partial Content", ETag='"1"', Content_Range=span)
-
-
-def breaking(content: bytes, after: int) -> Reply:
-    """Return what breaks off after so many bytes, whatever it is asked for."""
-
-    def reply(request: Request, sock: socket.socket) -> None:
-        whole = part(content, request)
-        body = whole.index(b"\r\n\r\n") + 4
-        sock.sendall(whole[: body + after])
-
-    return reply

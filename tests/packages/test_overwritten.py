@@ -14,15 +14,13 @@ from envlock.containers.foresight import find_overwritten as foresee
 from envlock.containers.layers import Wheel
 from envlock.lock.models import PackageIdentity
 from envlock.packages import file_verification, installed_distributions
-from envlock.packages.indexes.index_settings import Index
-from envlock.packages.indexes.online import Online
 from envlock.packages.installation import Installation
 from envlock.packages.prover import prove
 from envlock.runtime.report import ERROR, WARNING
-from envlock.web.client import Client
 from tests.containers.bed.session import Bed
 from tests.containers.project import Project
 from tests.containers.stocked import captured
+from tests.packages.offered import FolderIndex
 from tests.packages.wheels import make_wheel
 
 SHARED = "examples/__init__.py"
@@ -55,8 +53,7 @@ def prove_both(site: Path, index: Path, cache: Path) -> dict[str, PackageIdentit
         installed_distributions.describe_installed(name, facts, PathDistribution(site / f"{name}-1.0.dist-info"))
         for name in NAMES
     ]
-    online = Online(Client(), (Index(index.as_uri(), "links"),), cache)
-    return prove(installed_distributions.find_overwritten(found), online, known={}).packages
+    return prove(installed_distributions.find_overwritten(found), FolderIndex(index), known={}).packages
 
 
 def verify(site: Path, locked: dict[str, PackageIdentity]) -> dict[str, list[str]]:

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import socket
 import sys
+import tempfile
 import threading
-import time
-from dataclasses import dataclass, field, replace
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-import requests
 
 from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
-from envlock.packages.indexes.online import Glance, Whole
-from envlock.packages.indexes.page import IndexFile, choose
-from envlock.packages.indexes.ranges import BadWheel
+from envlock.packages.index import NoWheelError, Offer, Wanted
 from envlock.packages.installed_distributions import InstalledPackage, describe_installed
 from envlock.packages.local_wheels import Made, Workshop
-from envlock.packages.proofs import describe_proofs
+from envlock.packages.proofs import NO_WHEEL, describe_proofs
 from envlock.packages.prover import prove
 from envlock.packages.sources import Source
 from envlock.runtime.errors import EnvlockError, OutsideError
 from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
-from envlock.web.web_errors import explain_failure
 from tests.locks import document
 from tests.packages.wheels import make_wheel, record_in
 
@@ -43,37 +39,36 @@ HASH = hashlib.sha256(b"the wheel").hexdigest()
 
 @dataclass
 class FakeIndex:
-    """An index in memory: file name -> its RECORD; `whole` overrides what the bytes of a file hold."""
+    """An index in memory: file name -> its RECORD; the first one is what pip would install today."""
 
     records: dict[str, str]
-    whole: dict[str, str] = field(default_factory=dict)
-    ranges: bool = True
-    error: EnvlockError | None = None
+    error: OutsideError | None = None
+    yanked: bool = False
     asked: list[str] = field(default_factory=list)
 
-    def files(self, name: str) -> list[IndexFile]:
-        self.asked.append(name)
+    def find(self, wanted: Sequence[Wanted], seconds: float = 0) -> dict[str, Offer | OutsideError]:
+        self.asked += [each.url or each.name for each in wanted]
+        return {each.name: self._offer(each, 0) for each in wanted}
+
+    def find_tagged(self, wanted: Wanted, tags: Sequence[str]) -> Offer | OutsideError:
+        self.asked.append(f"{wanted.name} for {' '.join(tags)}")
+        return self._offer(wanted, -1)
+
+    def _offer(self, wanted: Wanted, number: int) -> Offer | OutsideError:
         if self.error is not None:
-            raise self.error
-        return [file(each) for each in self.records]
-
-    def glance(self, file: IndexFile) -> Glance | None:
-        self.asked.append(f"RECORD of {file.name}")
-        return Glance(self.records[file.name], 9) if self.ranges else None
-
-    def fetch(self, file: IndexFile) -> Whole:
-        self.asked.append(f"all of {file.name}")
-        return Whole(HASH, 9, self.whole.get(file.name, self.records[file.name]))
-
-    def archive(self, file: IndexFile) -> Path:
-        raise AssertionError("nothing is built")
-
-
-def file(name: str, **changes: Any) -> IndexFile:
-    """Return a file of the index."""
-    url = f"https://user:secret@files.example/{name}?token=secret#sha256={HASH}"
-    whole = IndexFile(name, url, HASH, 9, yanked=False, metadata_sha256=None, index_url=HOME)
-    return replace(whole, **changes)
+            return self.error
+        names = [name for name in self.records if name.startswith(wanted.name.replace("-", "_"))]
+        if not names:
+            return NoWheelError(NO_WHEEL)
+        name = names[number]
+        path = Path(tempfile.mkdtemp(), name)
+        if self.records[name]:
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("six-1.17.0.dist-info/RECORD", self.records[name])
+        else:
+            path.write_bytes(b"damaged")
+        url = f"https://user:secret@files.example/{name}?token=secret"
+        return Offer(name, HASH, 9, path, url, HOME, self.yanked)
 
 
 def proven(proof: Literal["file", "record"] = "file", name: str = WHEEL) -> PackageIdentity:
@@ -95,82 +90,40 @@ def ask(index: FakeIndex | None, each: InstalledPackage = SIX, **options: Any) -
     return prove([each], index, **{"known": {}, **options}).packages[each.name]
 
 
-def test_a_wheel_whose_record_fits_is_read_whole_and_hashed() -> None:
+def test_a_wheel_with_the_installed_files_is_proven() -> None:
     index = FakeIndex({WHEEL: RECORD})
     assert ask(index) == proven()
-    assert index.asked == ["six", f"RECORD of {WHEEL}", f"all of {WHEEL}"]
+    assert index.asked == ["six"]
 
 
 @pytest.mark.parametrize("yanked", [True, False])
-def test_a_yanked_release_is_worth_a_word(yanked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = FakeIndex({WHEEL: RECORD})
-    monkeypatch.setattr(index, "files", lambda name: [file(WHEEL, yanked=yanked)])
+def test_a_yanked_release_is_worth_a_word(yanked: bool) -> None:
     said: list[str] = []
-    assert ask(index, say=said.append) == proven()
+    assert ask(FakeIndex({WHEEL: RECORD}, yanked=yanked), say=said.append) == proven()
     words = "warning: six 1.17.0 is yanked: its index says that its maintainers ask not to use it"
     assert said == ([words] if yanked else [])
 
 
 def test_a_damaged_wheel_leaves_one_package_unproven() -> None:
-    class Damaged(FakeIndex):
-        def files(self, name: str) -> list[IndexFile]:
-            return [each for each in super().files(name) if each.name.startswith(name)]
-
-        def glance(self, file: IndexFile) -> Glance | None:
-            if file.name == WHEEL:
-                raise BadWheel(f"{file.name} is not a valid wheel: truncated", hint="use another index")
-            return super().glance(file)
-
     other = SIX._replace(name="seven")
-    index = Damaged({WHEEL: RECORD, WHEEL.replace("six", "seven", 1): RECORD})
+    index = FakeIndex({WHEEL: "", WHEEL.replace("six", "seven", 1): RECORD})
     found = prove([SIX, other], index, known={}).packages
-    assert (found["six"].wheel, found["six"].reason) == (None, f"{WHEEL} is not a valid wheel: truncated")
+    assert found["six"].wheel is None
+    assert str(found["six"].reason).startswith(f"{WHEEL} is not a valid wheel: ")
     assert found["seven"].wheel is not None
-
-
-def test_an_index_without_ranges_costs_the_whole_wheel() -> None:
-    index = FakeIndex({WHEEL: RECORD}, ranges=False)
-    assert ask(index) == proven()
 
 
 def test_of_two_builds_the_one_with_the_same_files_is_taken() -> None:
     rebuilt = "six-1.17.0-1-py2.py3-none-any.whl"
     index = FakeIndex({WHEEL: OTHER, rebuilt: RECORD})
     assert ask(index) == proven(name=rebuilt)
-    assert f"all of {WHEEL}" not in index.asked
-
-
-def test_one_name_with_two_hashes_is_tried_in_the_order_of_the_indexes() -> None:
-    other = file(WHEEL, sha256="0" * 64, index_url="https://mirror.example/simple/")
-    unnamed = file(WHEEL, sha256=None, index_url="https://third.example/simple/")
-    for offered in ([file(WHEEL), other, unnamed], [unnamed, other, file(WHEEL)]):
-        assert choose(offered, "six", "1.17.0", SIX.tags).wheels == offered
-
-
-def test_a_wheel_that_was_renamed_for_another_platform_is_found() -> None:
-    each = SIX._replace(tags=("cp311-cp311-linux_x86_64",))
-    renamed = "six-1.17.0-cp311-cp311-manylinux_2_17_x86_64.whl"
-    others = {"six-1.17.0-cp310-cp310-manylinux_2_17_x86_64.whl": OTHER, "six-1.17.0-py3-none-any.whl": OTHER}
-    assert ask(FakeIndex({**others, renamed: RECORD}), each) == proven(name=renamed)
+    assert index.asked == ["six", "six for py2-none-any py3-none-any"]
 
 
 @pytest.mark.parametrize(
     ("records", "reason"),
     [
-        ({}, "six is not on an index; only its file hashes are known"),
-        (
-            {"six-1.16.0-py2.py3-none-any.whl": RECORD},
-            "version 1.17.0 of six is not on an index; only its file hashes are known",
-        ),
-        (
-            {"six-1.17.0.tar.gz": ""},
-            "the index has only a source archive of six 1.17.0, so the wheel was built locally; only its file hashes "
-            "are known",
-        ),
-        (
-            {"six-1.17.0-cp312-cp312-win_amd64.whl": RECORD},
-            "the index has no wheel of six 1.17.0 for py2-none-any or py3-none-any; only its file hashes are known",
-        ),
+        ({}, "no index has its wheel for this Python and machine; only its file hashes are known"),
         ({WHEEL: OTHER}, f"the installed files are not those of {WHEEL}: six.py has a different hash"),
     ],
 )
@@ -180,17 +133,17 @@ def test_what_cannot_be_proven_says_why(records: dict[str, str], reason: str) ->
 
 
 @pytest.mark.parametrize(
-    ("file", "hint"),
+    ("records", "hint"),
     [
         (
-            "six-1.17.0.tar.gz",
+            {},
             ["hint: `envlock capture --hashes --build` builds the wheels of checkouts, folders and source archives"],
         ),
-        ("six-1.17.0-cp312-cp312-win_amd64.whl", []),
+        ({WHEEL: OTHER}, []),
     ],
 )
-def test_how_a_wheel_is_built_is_said_where_its_sources_are_known(file: str, hint: list[str]) -> None:
-    identity = {"packages": {"six": ask(FakeIndex({file: ""})).model_dump()}}
+def test_how_a_wheel_is_built_is_said_where_it_can_be(records: dict[str, str], hint: list[str]) -> None:
+    identity = {"packages": {"six": ask(FakeIndex(records)).model_dump()}}
     assert list(describe_proofs(Lockfile.model_validate(document(identity=identity))))[2:] == hint
 
 
@@ -211,7 +164,7 @@ def test_that_only_this_machine_has_a_wheel_is_said(count: int, names: str) -> N
 
 def test_that_the_project_itself_is_left_out_is_said() -> None:
     """An image of such a lockfile would lack the very program."""
-    identity = {"packages": {"six": ask(FakeIndex({"six-1.17.0.tar.gz": ""})).model_dump()}}
+    identity = {"packages": {"six": ask(FakeIndex({})).model_dump()}}
     lock = document(identity=identity, project={"name": "segment"})
     hint = (
         "hint: the project's own package, segment, is left out: if it is installed and belongs into an image, use "
@@ -289,16 +242,6 @@ def test_what_the_distributions_venv_installs_is_found_there(
     assert found.reason.startswith(reason)
 
 
-def test_a_wheel_that_changes_between_two_requests_proves_nothing() -> None:
-    with pytest.raises(OutsideError) as caught:
-        ask(FakeIndex({WHEEL: RECORD}, whole={WHEEL: OTHER}))
-    assert caught.value.message == (
-        f"six: {WHEEL} changed between two requests: its RECORD matched first, and then not (six.py has a different "
-        "hash)"
-    )
-    assert caught.value.exit_code == 5
-
-
 def test_every_package_that_failed_is_named_and_nothing_is_recorded() -> None:
     broken = FakeIndex({}, error=OutsideError("the index answered 500", hint="try again later"))
     with pytest.raises(OutsideError) as caught:
@@ -309,48 +252,16 @@ def test_every_package_that_failed_is_named_and_nothing_is_recorded() -> None:
     assert caught.value.hint == "try again later"
 
 
-def test_an_index_that_nobody_answers_for_is_told_at_the_first_package() -> None:
-    gone = explain_failure("https://index.example/simple/", requests.ConnectionError(ConnectionRefusedError()), None)
-
-    class Gone(FakeIndex):
-        def files(self, name: str) -> list[IndexFile]:
-            time.sleep(0.01)
-            return super().files(name)
-
-    broken = Gone({}, error=gone)
-    with pytest.raises(OutsideError) as caught:
-        prove([SIX._replace(name=f"six{number}") for number in range(500)], broken, known={})
-    reason = "https://index.example/simple/ cannot be reached: connection refused"
-    assert re.fullmatch(rf"six\d+: {re.escape(reason)}", caught.value.message)
-    assert caught.value.hint == "check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)"
-    assert len(broken.asked) < 500
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (ConnectionRefusedError(), True),
-        (socket.gaierror(), True),
-        (requests.ConnectTimeout(), True),
-        (TimeoutError(), False),
-        (ConnectionResetError(), False),
-    ],
-)
-def test_what_happens_before_there_is_a_connection_happens_to_every_package(error: Exception, expected: bool) -> None:
-    assert explain_failure("https://index.example/", requests.ConnectionError(error), None).unreachable is expected
-
-
 def test_what_takes_too_long_is_given_up_whatever_it_is_at() -> None:
     hours = threading.Event()
 
     class Sleeping(FakeIndex):
-        def files(self, name: str) -> list[IndexFile]:
-            if name == "seven":
-                hours.wait(300)
-            return super().files(name)
+        def find_tagged(self, wanted: Wanted, tags: Sequence[str]) -> Offer | OutsideError:
+            hours.wait(300)
+            return super().find_tagged(wanted, tags)
 
     with pytest.raises(OutsideError) as caught:
-        prove([SIX, SIX._replace(name="seven")], Sleeping({WHEEL: RECORD}), known={}, seconds=0.3)
+        prove([SIX, SIX._replace(name="seven")], Sleeping({WHEEL: RECORD, "seven.whl": OTHER}), known={}, seconds=0.3)
     hours.set()
     # On a busy machine, the other one may be as late.
     assert caught.value.message in ("not finished within 0.3 s: seven", "not finished within 0.3 s: seven, six")
@@ -369,7 +280,7 @@ def test_a_wheel_from_a_direct_url_is_proven_by_that_url() -> None:
     index = FakeIndex({WHEEL: RECORD})
     found = ask(index, each)
     assert (found.origin, found.wheel and found.wheel.url) == ("url", f"https://files.example/{WHEEL}")
-    assert "six" not in index.asked
+    assert index.asked == [f"https://files.example/{WHEEL}"]
 
 
 def test_progress_is_told_of_every_package() -> None:

@@ -8,9 +8,8 @@ import hashlib
 import os
 import shutil
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,10 @@ from typing import Any
 import pytest
 
 from envlock.lock.models import WheelFile
-from envlock.packages import wheelhouse
+from envlock.packages import wheel_cache, wheelhouse
 from envlock.packages.identity import Proven
-from envlock.packages.parallel import Advance, Moved
-from envlock.packages.wheelhouse import Had, Missing, fetch_wheels, find_unowned, measure_wheels, wait_for_folder
+from envlock.packages.index import Offer, Wanted
+from envlock.packages.wheelhouse import Had, fetch_wheels, find_unowned, measure_wheels, wait_for_folder
 from envlock.runtime.errors import OutsideError, UsageError
 from tests.packages.identified import wheel
 
@@ -39,43 +38,33 @@ PACKAGES = [_package(name) for name in CONTENTS]
 class Web:
     """Where the wheels are: counts who asks, and fails for the names that it is told."""
 
-    def __init__(
-        self,
-        *,
-        broken: tuple[str, ...] = (),
-        error: Exception | None = None,
-        seconds: float = 0,
-        slow: tuple[str, ...] = tuple(CONTENTS),
-    ) -> None:
+    def __init__(self, cache: Path, *, broken: tuple[str, ...] = (), seconds: float = 0) -> None:
         self.asked: list[str] = []
-        self._slow = slow
+        self._cache = cache
         self._broken = broken
-        self._error = error or OutsideError("it answered 503")
         self._seconds = seconds
 
-    def __call__(self, package: Proven, target: Path, advance: Advance) -> None:
-        self.asked.append(package.name)
-        if package.name in self._broken:
-            raise self._error
-        until = time.monotonic() + self._seconds
-        while time.monotonic() < until and package.name in self._slow:
-            time.sleep(0.01)
-            advance(0)
-        part = target.with_name(f"{target.name}.part")
-        part.write_bytes(CONTENTS[package.name])
-        advance(len(CONTENTS[package.name]))
-        part.replace(target)
+    def __call__(self, wanted: Sequence[Wanted]) -> dict[str, Offer | OutsideError]:
+        self.asked += [each.name for each in wanted]
+        time.sleep(self._seconds)
+        return {each.name: self._fetch(each) for each in wanted}
+
+    def _fetch(self, wanted: Wanted) -> Offer | OutsideError:
+        if wanted.name in self._broken:
+            return OutsideError("it answered 503")
+        content = CONTENTS[wanted.name]
+        sha256 = hashlib.sha256(content).hexdigest()
+        path = wheel_cache.prepare(self._cache, sha256) / f"{wanted.name}-1.0-py3-none-any.whl"
+        path.write_bytes(content)
+        return Offer(path.name, sha256, len(content), path)
 
 
-def _fill(folder: Path, web: Web, cache: Path | None, packages: list[Proven] = PACKAGES) -> dict[str, str]:
+def _fill(folder: Path, web: Web, packages: list[Proven] = PACKAGES) -> dict[str, str]:
     """Return name -> how, or the reason why it is missing."""
-    told = {}
-    for event in fetch_wheels(packages, folder, web, cache=cache, jobs=3):
-        if isinstance(event, Had):
-            told[event.package.name] = event.how
-        elif isinstance(event, Missing):
-            told[event.package.name] = event.reason
-    return told
+    return {
+        event.package.name: event.how if isinstance(event, Had) else event.reason
+        for event in fetch_wheels(packages, folder, web, cache=web._cache)
+    }
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -89,27 +78,25 @@ def _every(how: str) -> dict[str, str]:
     return dict.fromkeys(CONTENTS, how)
 
 
-@pytest.mark.parametrize("cached", [True, False])
-def test_what_is_there_is_not_fetched_again(cached: bool, tmp_path: Path) -> None:
-    web, cache = Web(), tmp_path / "cache" if cached else None
+def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+    web = Web(tmp_path / "cache")
     folder = tmp_path / "deep" / "house"
-    assert _fill(folder, web, cache) == _every("fetched")
+    assert _fill(folder, web) == _every("fetched")
     assert _files(folder) == ALL
-    assert _fill(folder, web, cache) == _every("there")
-    assert _fill(tmp_path / "other", web, cache) == _every("cached" if cached else "fetched")
+    assert _fill(folder, web) == _every("there")
+    assert _fill(tmp_path / "other", web) == _every("cached")
     assert _files(tmp_path / "other") == ALL
-    assert sorted(web.asked) == sorted(CONTENTS) * 1 if cached else sorted([*CONTENTS, *CONTENTS])
-    assert (tmp_path / "cache").exists() == cached
-    if cached:  # one copy of the bytes
-        name = "aa-1.0-py3-none-any.whl"
-        assert (tmp_path / "other" / name).samefile(folder / name)
+    assert sorted(web.asked) == sorted(CONTENTS)
+    # One copy of the bytes.
+    name = "aa-1.0-py3-none-any.whl"
+    assert (tmp_path / "other" / name).samefile(folder / name)
 
 
 @pytest.mark.parametrize("place", ["folder", "cache"])
 @pytest.mark.parametrize("wrong", [b"", b"x" * 3002, CONTENTS["aa"][:-1]])
 def test_another_file_under_its_name_is_replaced(place: str, wrong: bytes, tmp_path: Path) -> None:
     folder, cache = tmp_path / "house", tmp_path / "cache"
-    _fill(folder, Web(), cache)
+    _fill(folder, Web(cache))
     name = "aa-1.0-py3-none-any.whl"
     shutil.rmtree(folder)
     if place == "folder":
@@ -117,8 +104,7 @@ def test_another_file_under_its_name_is_replaced(place: str, wrong: bytes, tmp_p
         (folder / name).write_bytes(wrong)
     else:
         (cache / "wheels" / PACKAGES[0].wheel.sha256 / name).write_bytes(wrong)
-    web = Web()
-    assert _fill(folder, web, cache) == {**_every("cached"), "aa": "cached" if place == "folder" else "fetched"}
+    assert _fill(folder, Web(cache)) == {**_every("cached"), "aa": "cached" if place == "folder" else "fetched"}
     assert _files(folder) == ALL
 
 
@@ -128,24 +114,17 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     elsewhere.write_bytes(CONTENTS["aa"])
     (folder / "aa-1.0-py3-none-any.whl").symlink_to(elsewhere)
     (folder / "bb-1.0-py3-none-any.whl").symlink_to(tmp_path / "nowhere")
-    assert _fill(folder, Web(), tmp_path / "cache") == _every("fetched")
+    assert _fill(folder, Web(tmp_path / "cache")) == _every("fetched")
     assert (elsewhere.is_symlink(), elsewhere.read_bytes()) == (False, CONTENTS["aa"])
     assert [file.is_symlink() for file in folder.iterdir()] == [False] * 3
 
 
-@pytest.mark.parametrize("cached", [True, False])
-def test_what_cannot_be_had_is_told_and_the_others_stay(cached: bool, tmp_path: Path) -> None:
-    cache = tmp_path / "cache" if cached else None
+def test_what_cannot_be_had_is_told_and_the_others_stay(tmp_path: Path) -> None:
     (tmp_path / "house" / "cc-1.0-py3-none-any.whl").mkdir(parents=True)
-    told = _fill(tmp_path / "house", Web(broken=("bb",)), cache)
+    told = _fill(tmp_path / "house", Web(tmp_path / "cache", broken=("bb",)))
     assert (told["aa"], told["bb"]) == ("fetched", "it answered 503")
     assert told["cc"].startswith("it cannot be written: ")
     assert list(measure_wheels(tmp_path / "house")) == ["aa-1.0-py3-none-any.whl"]
-
-
-def test_an_error_of_ours_is_not_taken_for_the_index(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError):
-        _fill(tmp_path / "house", Web(broken=("bb",), error=ZeroDivisionError()), None)
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -155,8 +134,8 @@ def test_where_there_are_no_links_it_is_a_copy(cut: bool, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(os, "link", no_link)
     if cut:
-        monkeypatch.setattr(wheelhouse, "_copy", lambda source, target, advance: target.write_bytes(b"cut"))
-    told = _fill(tmp_path / "house", Web(), tmp_path / "cache")
+        monkeypatch.setattr(wheelhouse, "_copy", lambda source, target: target.write_bytes(b"cut"))
+    told = _fill(tmp_path / "house", Web(tmp_path / "cache"))
     wrong = "the copy from the cache differs from the cache"
     assert told == _every(wrong if cut else "fetched")
     assert _files(tmp_path / "house") == ({} if cut else ALL)
@@ -167,45 +146,23 @@ def test_what_an_interruption_left_is_swept_up(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / ".envlock.0123456789abcdef.tmp").write_bytes(b"left")
     (folder / "README").write_bytes(b"not ours")
-    assert _fill(folder, Web(), tmp_path / "cache") == _every("fetched")
+    assert _fill(folder, Web(tmp_path / "cache")) == _every("fetched")
     assert _files(folder) == {**ALL, "README": b"not ours"}
 
 
 def test_a_second_one_waits_for_the_first_and_fetches_nothing(tmp_path: Path) -> None:
-    first, second = Web(seconds=0.3), Web()
+    first, second = Web(tmp_path / "cache", seconds=0.3), Web(tmp_path / "cache")
     waits: list[int] = []
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_fill, tmp_path / "house", first, None)
+        running = pool.submit(_fill, tmp_path / "house", first)
         while not first.asked:
             time.sleep(0.01)
-        events = fetch_wheels(PACKAGES, tmp_path / "house", second, cache=None, jobs=1, on_wait=lambda: waits.append(1))
+        events = fetch_wheels(
+            PACKAGES, tmp_path / "house", second, cache=tmp_path / "cache", on_wait=lambda: waits.append(1)
+        )
         told = {event.package.name: event.how for event in events if isinstance(event, Had)}
         assert running.result() == _every("fetched")
     assert (told, second.asked, bool(waits)) == (_every("there"), [], True)
-
-
-def test_two_that_share_a_cache_fetch_each_wheel_once(tmp_path: Path) -> None:
-    web = Web(seconds=0.2)
-    with ThreadPoolExecutor(2) as pool:
-        told = list(pool.map(lambda name: _fill(tmp_path / name, web, tmp_path / "cache"), ["one", "two"]))
-    assert sorted(web.asked) == sorted(CONTENTS)
-    assert sorted(one[name] for one in told for name in one) == ["cached"] * 3 + ["fetched"] * 3
-    assert _files(tmp_path / "one") == _files(tmp_path / "two") == ALL
-
-
-def test_an_interruption_leaves_no_wheel_that_is_none(tmp_path: Path) -> None:
-    web = Web(seconds=300, slow=("bb", "cc"))
-    threads = threading.active_count()
-    events = fetch_wheels(PACKAGES, tmp_path / "house", web, cache=None, jobs=3)
-    assert any(isinstance(event, Had) for event in events)  # the first one; then nobody listens any more
-    events.close()  # type: ignore[attr-defined]  # it is a generator
-    until = time.monotonic() + 60
-    while threading.active_count() > threads and time.monotonic() < until:
-        time.sleep(0.01)
-    assert threading.active_count() == threads
-    assert list(measure_wheels(tmp_path / "house")) == ["aa-1.0-py3-none-any.whl"]
-    assert _fill(tmp_path / "house", Web(), None) == {**_every("fetched"), "aa": "there"}
-    assert _files(tmp_path / "house") == ALL
 
 
 @pytest.fixture
@@ -224,25 +181,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.processes
 @pytest.mark.network
-def test_a_full_disk_is_told_and_leaves_nothing_broken(small_disk: Path, tmp_path: Path) -> None:
-    large = CONTENTS["aa"] * 40
-    file = wheel("large-1.0-py3-none-any.whl", large)
-    package = Proven("large", "1.0", WheelFile.model_validate(file), None)
-
-    def fetch(package: Proven, target: Path, advance: Advance) -> None:
-        target.write_bytes(large)
-
-    told = [
-        event
-        for event in fetch_wheels([package], small_disk / "house", fetch, cache=tmp_path / "cache", jobs=1)
-        if not isinstance(event, Moved)
-    ]
-    assert told == [Missing(package, "it cannot be written: No space left on device")]
+def test_a_full_disk_is_told_and_leaves_nothing_broken(
+    small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CONTENTS, "aa", CONTENTS["aa"] * 40)
+    package = _package("aa")
+    told = _fill(small_disk / "house", Web(tmp_path / "cache"), [package])
+    assert told == {"aa": "it cannot be written: No space left on device"}
     assert list((small_disk / "house").iterdir()) == []
 
 
 def test_a_full_disk_where_no_small_one_can_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def full(source: Path, target: Path, advance: Advance) -> None:
+    def full(source: Path, target: Path) -> None:
         target.write_bytes(b"some")
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -251,7 +201,7 @@ def test_a_full_disk_where_no_small_one_can_be_made(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(os, "link", no_link)
     monkeypatch.setattr(wheelhouse, "_copy", full)
-    told = _fill(tmp_path / "house", Web(), tmp_path / "cache")
+    told = _fill(tmp_path / "house", Web(tmp_path / "cache"))
     assert told == _every("it cannot be written: No space left on device")
     assert _files(tmp_path / "house") == {}
 
@@ -260,13 +210,13 @@ def test_a_full_disk_where_no_small_one_can_be_made(monkeypatch: pytest.MonkeyPa
 def test_a_folder_that_cannot_be_made_is_told(blocked: str, tmp_path: Path) -> None:
     (tmp_path / "house").write_bytes(b"a file")
     with pytest.raises(UsageError) as error:
-        _fill(tmp_path / blocked, Web(), None)
+        _fill(tmp_path / blocked, Web(tmp_path / "cache"))
     assert error.value.message.startswith(f"cannot fill folder {tmp_path / blocked}: ")
     assert error.value.hint == "name another one"
 
 
 def test_strangers_are_wheels_of_nobody(tmp_path: Path) -> None:
-    _fill(tmp_path / "house", Web(), None)
+    _fill(tmp_path / "house", Web(tmp_path / "cache"))
     for name in ("zz-1.0-py3-none-any.whl", "aa-2.0-py3-none-any.whl", "notes.txt"):
         (tmp_path / "house" / name).write_bytes(b"")
     (tmp_path / "house" / "folder.whl").mkdir()

@@ -18,13 +18,11 @@ import pytest
 
 from envlock.lock.models import PackageIdentity
 from envlock.packages import file_verification
-from envlock.packages.indexes.index_settings import Index
-from envlock.packages.indexes.online import Online
 from envlock.packages.installation import Installation
 from envlock.packages.installed_distributions import describe_installed
 from envlock.packages.prover import prove
 from envlock.runtime.report import ERROR, WARNING
-from envlock.web.client import Client
+from tests.packages.offered import FolderIndex
 from tests.packages.wheels import make_wheel, record_in, record_line
 
 pytestmark = pytest.mark.processes  # bytecode is compared in a child
@@ -102,9 +100,8 @@ def site(tmp_path: Path) -> Path:
 
 def prove_it(wheel: Path, site: Path, tmp_path: Path) -> PackageIdentity:
     """Return what `envlock capture --hashes` finds of the installed package."""
-    online = Online(Client(), (Index(wheel.parent.as_uri(), "links"),), tmp_path / "cache")
     package = describe_installed("thing", FACTS, PathDistribution(site / "thing-1.0.dist-info"))
-    return prove([package], online, known={}).packages["thing"]
+    return prove([package], FolderIndex(wheel.parent), known={}).packages["thing"]
 
 
 def verify(site: Path, identity: PackageIdentity | None = None) -> dict[str, list[str]]:

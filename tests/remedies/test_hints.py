@@ -472,7 +472,7 @@ CASES = (
     Case("images/choose.py", "build --base foo --dry-run", "use foo:TAG", "build --base foo:1 --dry-run --offline"),
     Case(
         "web/client.py",
-        lambda _: Client(ca="nothing.pem"),
+        with_variables(lambda _: Client(), SSL_CERT_FILE="nothing.pem"),
         "SSL_CERT_FILE",
         both(write("own.pem", ""), with_variables(lambda _: Client(), SSL_CERT_FILE="own.pem")),
     ),

@@ -19,7 +19,7 @@ import pytest
 
 from envlock.containers import standalone
 from envlock.guest.image import unpack
-from envlock.packages.indexes.ranges import read_wheel_record
+from envlock.packages.wheel_files import read_wheel_record
 from envlock.runtime.archives import DamagedArchiveError, open_tar, open_zip, reading
 from envlock.runtime.errors import EnvlockError, LockfileError
 from envlock.runtime.shadows import _list_zip

@@ -195,15 +195,14 @@ def _redirector(target: str) -> bytes:
     return answer(b"", "307 Temporary Redirect", Location=target)
 
 
-@pytest.mark.parametrize("way", ["in the URL", "asked for", "a header"])
+@pytest.mark.parametrize("way", ["in the URL", "a header"])
 def test_credentials_never_go_to_another_origin(way: str) -> None:
     with hostile(always(answer(b"got it"))) as other, hostile(always(_redirector(other.url("/x")))) as server:
         url = server.url("/private")
-        client = Client(limits=QUICK, credentials=lambda url: ("user", "s3cret") if way == "asked for" else None)
         headers = {"AUTHORIZATION": "Bearer s3cret", "Cookie": "s3cret"} if way == "a header" else {}
         if way == "in the URL":
             url = url.replace("://", "://user:s3cret@")
-        got = client.get(url, headers=headers, limit=KB)
+        got = Client(limits=QUICK).get(url, headers=headers, limit=KB)
     assert got.body == b"got it"
     assert server.requests[0].headers["authorization"] in ("Basic dXNlcjpzM2NyZXQ=", "Bearer s3cret")
     assert "authorization" not in other.requests[0].headers
@@ -215,26 +214,6 @@ def test_credentials_stay_within_their_origin() -> None:
         assert _get(server.url("/a").replace("://", "://us%40er:p%C3%A4ss@")).body == b"in"
     sent = [request.headers["authorization"] for request in server.requests]
     assert sent == ["Basic dXNAZXI6cMOkc3M="] * 2
-
-
-def _private(request: Request, sock: socket.socket) -> None:
-    known = request.headers.get("authorization") == "Basic dXNlcjpzM2NyZXQ="
-    sock.sendall(answer(b"in") if known else answer(b"", "401 Unauthorized"))
-
-
-def test_the_last_resort_is_asked_when_refused() -> None:
-    asked: list[str] = []
-
-    def keyring(url: str) -> tuple[str, str]:
-        asked.append(url)
-        return "user", "s3cret"
-
-    with hostile(_private) as server:
-        assert Client(last_resort=keyring, limits=QUICK).get(server.url("/a"), limit=KB).body == b"in"
-        refused = Client(credentials=lambda url: ("user", "old"), last_resort=keyring, limits=QUICK)
-        assert refused.get(server.url("/b"), limit=KB).status == 401
-        assert Client(last_resort=lambda url: None, limits=QUICK).get(server.url("/c"), limit=KB).status == 401
-    assert asked == [server.url("/a")]
 
 
 def test_a_redirect_gives_no_credentials() -> None:
@@ -448,14 +427,12 @@ def test_a_certificate_that_nobody_has_signed(tls: Hostile) -> None:
     assert tls.requests == []
 
 
-@pytest.mark.parametrize("variable", ["PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", None])
+@pytest.mark.parametrize("variable", ["PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"])
 def test_a_certificate_that_is_named(
-    tls: Hostile, certificate: Path, variable: str | None, monkeypatch: pytest.MonkeyPatch
+    tls: Hostile, certificate: Path, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if variable is not None:
-        monkeypatch.setenv(variable, f"{certificate}.crt")
-    client = Client(ca=None if variable else f"{certificate}.crt", limits=QUICK)
-    assert client.get(tls.url(), limit=KB).body == b"secret page"
+    monkeypatch.setenv(variable, f"{certificate}.crt")
+    assert Client(limits=QUICK).get(tls.url(), limit=KB).body == b"secret page"
 
 
 def test_a_certificate_that_the_named_file_lacks(tls: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -466,16 +443,18 @@ def test_a_certificate_that_the_named_file_lacks(tls: Hostile, monkeypatch: pyte
     assert error.hint == f"add its CA certificate to {named}, which PIP_CERT names; only that is trusted"
 
 
-def test_a_certificate_for_somebody_else(tls: Hostile, certificate: Path) -> None:
-    error = _fails(tls.url(host="localhost"), Client(ca=f"{certificate}.crt", limits=QUICK))
+def test_a_certificate_for_somebody_else(tls: Hostile, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_CERT", f"{certificate}.crt")
+    error = _fails(tls.url(host="localhost"), Client(limits=QUICK))
     text = f"{tls.url(host='localhost')} is not trusted: "  # the rest is OpenSSL's, or for an old urllib3 our own
     assert error.message.startswith((f"{text}Hostname mismatch", f"{text}its certificate is for another host"))
     assert error.hint == "use the name that its certificate is for, or ask its administrator"
 
 
-def test_https_is_never_left(tls: Hostile, certificate: Path) -> None:
+def test_https_is_never_left(tls: Hostile, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_CERT", f"{certificate}.crt")
     with hostile(always(answer(b"plain"))) as plain:
-        error = _fails(tls.url(f"/?to={plain.url('/x')}"), Client(ca=f"{certificate}.crt", limits=QUICK))
+        error = _fails(tls.url(f"/?to={plain.url('/x')}"), Client(limits=QUICK))
     assert error.message == f"{tls.url('/')} redirects from https to {plain.url('/x')}, which is not encrypted"
     assert plain.requests == []
 
@@ -488,9 +467,10 @@ def test_no_tls_where_https_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("path", ["/nowhere/ca.pem", f"/{'x' * 300}", "/etc/hosts/ca.pem"])
-def test_certificates_that_are_not_there(path: str) -> None:
+def test_certificates_that_are_not_there(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_CERT", path)
     with pytest.raises(UsageError) as caught:
-        Client(ca=path)
+        Client()
     assert caught.value.message == f"no trusted certificates at {path}"
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
+from refresh.index import LARGEST
 from refresh.rows import Asked, Found, Row, columns
-from refresh.web import LARGEST, Web, unpack
+from refresh.web import Web, unpack
 
 IMAGES = "https://raw.githubusercontent.com/docker-library/official-images/master/library/python"
 TAG = re.compile(r"\b(3\.\d+)\.(\d+)-slim-([a-z]+)\b(?!\d)")

@@ -12,9 +12,9 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from envlock.data.specifiers import matches_version
-from envlock.packages.indexes.page import IndexFile
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import minor, parse_release
+from refresh.index import IndexFile
 from refresh.rows import Asked, Found, Row, columns
 from refresh.web import Web
 

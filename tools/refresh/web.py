@@ -25,21 +25,18 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
-from envlock.packages.indexes.download import download
-from envlock.packages.indexes.index_settings import Index
-from envlock.packages.indexes.page import IndexFile, list_index_files
-from envlock.packages.indexes.ranges import NoRanges, open_remote_file
+from envlock.packages.archives import download
 from envlock.packages.public_index import PUBLIC_INDEX
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client, make_refusal
 from envlock.web.limits import Limits
+from refresh.index import LARGEST, IndexFile, RemoteFile, list_files
 
 MIRROR = "ENVLOCK_REFRESH_MIRROR"
 """The address of a server that has the sources below their host names: recorded answers."""
 FRESH = 12 * 3600
 """Seconds for which a kept answer counts; the content of a wheel never changes."""
 SECONDS = 1800
-LARGEST = 64 * 1024 * 1024
 LARGEST_WHEEL = 2 * 1024**3
 UNREADABLE = (
     zipfile.BadZipFile,
@@ -47,7 +44,6 @@ UNREADABLE = (
     lzma.LZMAError,
     zlib.error,
     ValueError,
-    NoRanges,
     EOFError,
     OSError,
 )
@@ -97,7 +93,7 @@ class Web:
         """
         self._check_time()
         found: dict[Version, list[IndexFile]] = {}
-        for file in list_index_files(self._client, Index(self._index), project):
+        for file in list_files(self._client, self._index, project):
             try:
                 version = parse_wheel_filename(file.name)[1]
             except InvalidWheelFilename:
@@ -115,7 +111,7 @@ class Web:
         """
 
         def read() -> str:
-            with zipfile.ZipFile(open_remote_file(self._client, wheel.url)) as archive:
+            with zipfile.ZipFile(RemoteFile(self._client, wheel.url)) as archive:
                 (name,) = [each for each in archive.namelist() if each.endswith(suffix)]
                 return archive.read(name).decode()
 
@@ -148,7 +144,7 @@ class Web:
         """
         self._check_time()
         sources = {}
-        for file in list_index_files(self._client, Index(self._index), project):
+        for file in list_files(self._client, self._index, project):
             with contextlib.suppress(InvalidSdistFilename):
                 sources[parse_sdist_filename(file.name)[1]] = file
         if not sources:

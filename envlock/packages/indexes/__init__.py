@@ -1,1 +1,0 @@
-"""The package indexes: the configured ones, their pages, and their files, in parts or whole."""
