@@ -89,6 +89,7 @@ class Origins:
         else:
             given = self.list_given(value)
             classes = [get_last_word(each.func) for each in given if isinstance(each, ast.Call)]
+            classes.append(get_last_word(value))  # `Tagger.load(path)`
         return any(word in self.project.methods.get(each, ()) for each in classes)
 
     def is_numpy(self, value: ast.expr) -> bool:

@@ -62,7 +62,9 @@ class Reader:
             if name.partition(".")[0] in tables.LIBRARIES:
                 yield from self.read_named(call, name)
             elif isinstance(function, ast.Attribute) and word in METHODS:
-                yield from METHODS[word](self, call, word, function.value)
+                value = function.value
+                if not self.origins.is_own(call, value, word):
+                    yield from METHODS[word](self, call, word, value)
 
     @cached_property
     def _aliases(self) -> frozenset[str]:
@@ -222,7 +224,7 @@ class Reader:
             return
         words = {each.arg for each in call.keywords}
         is_keras = self.has_keras or (self.has_tensorflow and words & tables.FIT_WORDS)
-        if is_keras and not self.origins.is_own(call, value, word):
+        if is_keras:
             many = len(call.args) > 1 or any(isinstance(each, ast.Starred) for each in call.args)
             if word != "fit" or many or None in words or words & tables.FIT_WORDS:
                 yield self.make("train", KERAS, word, call)
