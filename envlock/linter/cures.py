@@ -25,8 +25,8 @@ def fit_version(fix: str, tensorflow: str) -> str:
             continue
         # Python and NumPy have functions of their own, which are named beside it.
         for own in ("np.random.seed(seed)", "random.seed(seed)"):
-            fix = fix.replace(f"{own}, or {SEED_ALL}", own)
-        fix = fix.replace(f"{SEED_ALL}, or {SEED_GRAPH}", call)
+            fix = fix.replace(f"{own}, or {SEED_ALL}, at", f"{own} at")
+        fix = fix.replace(f"{SEED_ALL}, or {SEED_GRAPH}, at", f"{call} at")
         fix = fix.replace(SEED_ALL, f"{call}, {PLAIN}")
         return fix.replace(SEED_GRAPH, call)
     return fix

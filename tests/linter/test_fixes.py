@@ -100,5 +100,7 @@ def test_a_fix_names_functions_that_the_version_has(version: str, call: str) -> 
     fixes = {each.fix for each in check([parse("x.py", text)], Settings(version))}
     assert any(call in fix for fix in fixes)
     assert not any("tf.keras.utils.set_random_seed" in fix for fix in fixes)
+    assert "Call random.seed(seed) at the start." in fixes
+    assert f"Call {call} at the start." in fixes
     now = {each.fix for each in check([parse("x.py", text)], Settings("2.21.0"))}
     assert any("tf.keras.utils.set_random_seed" in fix for fix in now)
