@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ ELSEWHERE = {
     "ENV002": "about a comment",
     "ENV003": "about a comment",
     "ENV103": "read once in a process: tests/data and envlock/data/determinism_variables.toml say when",
-    "ENV104": "read by the interpreter when it starts",
+    "ENV104": "read by the interpreter when it starts: the test below",
     "ENV106": "nothing reads the name, before or after",
     "ENV108": "differs on a GPU only",
     "ENV209": "needs Gymnasium, which is not in the environment",
@@ -132,3 +134,17 @@ def test_a_remedy_that_is_obeyed_makes_two_runs_alike(tensorflow_python: Path, t
     alike = {name for name, is_other in differs.items() if name.endswith("before") and not is_other}
     assert alike == {f"{rule} before" for rule in (*SWITCHES, "ENV109")}
     assert not any(is_other for name, is_other in differs.items() if name.endswith("after"))
+
+
+@pytest.mark.processes
+def test_a_hash_seed_holds_only_where_the_interpreter_starts_with_it() -> None:
+    row = load_lint_rules()["ENV104"]
+    assert "PYTHONHASHSEED=0 python" in row.fix
+
+    def hash_in(code: str, **more: str) -> str:
+        environ = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+        code = code.replace("import numpy as np", "") + "\nprint(hash('word'))\n"
+        return subprocess.check_output([sys.executable, "-c", code], env={**environ, **more}, text=True)
+
+    assert hash_in(row.before) != hash_in(row.before)
+    assert hash_in(row.after, PYTHONHASHSEED="0") == hash_in(row.after, PYTHONHASHSEED="0")
