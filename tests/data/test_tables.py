@@ -22,6 +22,7 @@ TABLES = sorted(file.stem for file in (ROOT / "envlock" / "data").glob("*.toml")
 
 AUTHORING = {
     "canary",
+    "dataset_rules",
     "divergence",
     "lint",
     "lint_names",
