@@ -99,9 +99,11 @@ def parse_target(text: str, args: tuple[str, ...] = ()) -> Target:
         args: for `sys.argv`.
 
     Raises:
-        UsageError: there is no such script, or a name is not valid in Python.
+        UsageError: there is no such script, it is a compiled program, or a name is not valid in Python.
     """
     if Path(text).is_file():
+        if _is_compiled(Path(text)):
+            raise UsageError(f"{text} is a compiled program", hint=f"{FORMS}; an interpreter is named by --python")
         return Target(Path(text), None, args)
     script, colon, last = text.rpartition(":")
     name, function = text, None
@@ -119,6 +121,15 @@ def parse_target(text: str, args: tuple[str, ...] = ()) -> Target:
     if not by_name:
         return Target(path, function, args)
     return Target(Path(*name.split(".")).with_suffix(".py"), function, args, name)
+
+
+def _is_compiled(path: Path) -> bool:
+    """Return whether a file is one that Linux executes itself, such as an interpreter."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:  # Python says why when it runs the script
+        return False
 
 
 def _is_dotted_name(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,7 @@ def test_a_file_whose_name_has_a_colon(tmp_path: Path) -> None:
         ("none.py", "the script none.py is missing"),
         ("none.py:step", "the script none.py is missing"),
         ("{folder}", "the script {folder} is a folder"),
+        (sys.executable, f"{sys.executable} is a compiled program"),
         ("{folder}/train.py:", "`` is not the name of a function"),
         ("{folder}/train.py:a-b", "`a-b` is not the name of a function"),
         ("{folder}/train.py:a..b", "`a..b` is not the name of a function"),
