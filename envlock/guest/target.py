@@ -103,7 +103,10 @@ def parse_target(text: str, args: tuple[str, ...] = ()) -> Target:
     """
     if Path(text).is_file():
         if _is_compiled(Path(text)):
-            raise UsageError(f"{text} is a compiled program", hint=f"{FORMS}; an interpreter is named by --python")
+            raise UsageError(
+                f"{text} is a compiled program",
+                hint=f"{FORMS}; an interpreter is named by --python",
+            )
         return Target(Path(text), None, args)
     script, colon, last = text.rpartition(":")
     name, function = text, None
