@@ -15,7 +15,7 @@ from envlock.lock.writer import replace_file
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client, make_refusal
-from envlock.web.web_errors import make_format_error
+from envlock.web.web_errors import make_format_error, show_url
 
 MIRROR = "UV_PYTHON_INSTALL_MIRROR"
 """uv's variable for a mirror of the archives.
@@ -144,6 +144,7 @@ def download(
         OutsideError: the server cannot be reached, refuses, or sends another file.
     """
     digest, received = hashlib.sha256(), 0
+    wrong = f"{show_url(url)} is not the expected file:"
     with client.stream(url) as answer, replace_file(target, "archive") as stream:
         if answer.status != HTTPStatus.OK:
             raise make_refusal(answer)
@@ -152,8 +153,8 @@ def download(
             received += len(chunk)
             stream.write(chunk)
             if size is not None and received > size:
-                raise OutsideError(f"it has more than {size} bytes")
+                raise OutsideError(f"{wrong} it has more than {size} bytes")
         if size not in (None, received):
-            raise OutsideError(f"it has {received} bytes, not {size}")
+            raise OutsideError(f"{wrong} it has {received} bytes, not {size}")
         if sha256 not in (None, digest.hexdigest()):
-            raise OutsideError(f"its sha256 is {digest.hexdigest()}, not {sha256}")
+            raise OutsideError(f"{wrong} its sha256 is {digest.hexdigest()}, not {sha256}")

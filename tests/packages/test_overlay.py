@@ -65,7 +65,7 @@ def test_without_a_hash_another_index_has_another_wheel(
     assert texts == [b"VERSION = 1\n", b"VERSION = 2\n"]
 
 
-ABOUT = ("cpython-311", "cpython-311-x86_64-linux-gnu", "linux-x86_64", "/nowhere")
+ABOUT = ("cpython-311", "cpython-311-x86_64-linux-gnu", "linux-x86_64")
 
 
 @pytest.mark.parametrize("number", range(3), ids=["implementation", "ABI", "platform"])
