@@ -433,9 +433,12 @@ def _add_login(url: str, name: str, environ: Mapping[str, str]) -> str:
     prefix = f"UV_INDEX_{re.sub('[^A-Z0-9]', '_', name.upper())}"
     user = environ.get(f"{prefix}_USERNAME", "")
     password = environ.get(f"{prefix}_PASSWORD", "")
-    parts = urlsplit(url)
-    if not name or not (user or password) or "@" in parts.netloc:
+    if not name or not (user or password) or "@" in url:
         return url
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url  # pip says what is wrong with it
     login = f"{quote(user, safe='')}:{quote(password, safe='')}"
     return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
 
