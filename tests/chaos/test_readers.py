@@ -11,6 +11,7 @@ import zlib
 from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -94,7 +95,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "results": ("envlock.reports.text._disarm_line", lambda line: line),
     "canary": ("envlock.numerics.canary.canary_run._check_fields", lambda answer, wanted: answer),
     "pyproject.toml": ("envlock.workflows.settings.read_toml", lambda file: tomllib.loads(file.read_text())),
-    "uv.toml": ("envlock.packages.index._ADDRESS", re.compile(r"(?s).*")),
+    "uv.toml": ("envlock.packages.index._add_login", lambda url, *_: urlsplit(url).geturl()),
     "registry": ("envlock.images.manifest.check", lambda data, digest, reference: None),
     "challenge": ("envlock.images.registry.can_have_login", lambda *_: True),
     "docker config": ("envlock.images.logins._unreadable", lambda path, why: RegistryError(path.read_text())),
