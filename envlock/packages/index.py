@@ -244,7 +244,7 @@ class PackageIndex:
 
     def _fetch(self, wanted: Sequence[Wanted], within: Path | None = None) -> dict[str, Offer]:
         """Download wheels with a known hash into the cache; those in it are only hashed again."""
-        found = {each.name: self._find_cached(each) for each in wanted}
+        found = {each.name: self._get_cached(each) for each in wanted}
         missing = [each for each in wanted if found[each.name] is None]
         if missing:
             with open_draft_folder(within or wheel_cache.prepare(self.cache)) as draft:
@@ -252,7 +252,7 @@ class PackageIndex:
                 for file in sorted((draft / "files").iterdir()):
                     sha256 = wheel_cache.hash_file(file).sha256
                     wheel_cache.rename(self.cache, file, sha256)
-            found.update({each.name: self._find_cached(each) for each in missing})
+            found.update({each.name: self._get_cached(each) for each in missing})
         offers = {name: offer for name, offer in found.items() if offer is not None}
         for each in wanted:
             if each.name not in offers:
@@ -261,7 +261,7 @@ class PackageIndex:
                 )
         return offers
 
-    def _find_cached(self, wanted: Wanted) -> Offer | None:
+    def _get_cached(self, wanted: Wanted) -> Offer | None:
         folder = self.cache / wheel_cache.WHEELS / (wanted.sha256 or "")
         for file in sorted(folder.glob("*.whl")):
             with contextlib.suppress(InvalidWheelFilename):

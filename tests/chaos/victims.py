@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pydantic
 
@@ -32,7 +32,7 @@ from envlock.guest import launch
 from envlock.guest.observer import SEEN
 from envlock.lock.document import validate
 from envlock.numerics import results
-from envlock.packages import overlay, wheel_cache
+from envlock.packages import archives, index, overlay, wheel_cache
 from envlock.packages.local_wheels import into_cache
 from envlock.packages.overlay import Wanted, install_overlay
 from envlock.runtime.data_contents import render_note
@@ -236,6 +236,26 @@ def _given(folder: Path) -> None:
     shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 
+def _run_pip(_: index.PackageIndex, words: Sequence[str], wanted: Sequence[index.Wanted], draft: Path) -> str:
+    """Do what pip does: write what it would install, or download it."""
+    name = NAMES[1]
+    if words[0] == "download":
+        folder = Path(words[words.index("--dest") + 1])
+        folder.mkdir()
+        (folder / name).write_bytes(CONTENT[f"/files/{name}"])
+        return ""
+    archive = {"hashes": {"sha256": hashlib.sha256(CONTENT[f"/files/{name}"]).hexdigest()}}
+    info = {"url": f"http://127.0.0.1/{name}", "archive_info": archive}
+    rows = [{"metadata": {"name": each.name}, "download_info": info} for each in wanted]
+    Path(words[words.index("--report") + 1]).write_text(json.dumps({"install": rows}), encoding="utf-8")
+    return ""
+
+
+@contextmanager
+def _stream(_: str) -> Iterator[SimpleNamespace]:
+    yield SimpleNamespace(status=200, chunks=[OTHER, OTHER])
+
+
 # --- images
 
 
@@ -421,6 +441,27 @@ VICTIMS: dict[str, Victim] = {
         command("export", "--wheelhouse", "wheelhouse", "-q"),
         tuple(f"wheelhouse/{name}" for name in NAMES),
         keeps=("wheelhouse",),
+    ),
+    "capture --hashes": Victim(
+        _given,
+        lambda: index.PackageIndex(index.Target("3.11", "cp311", ("any",)), Path("../cache")).find(
+            [index.Wanted(NAMES[1][:2], "1.0")]
+        ),
+        (f"../cache/wheels/{hashlib.sha256(CONTENT[f'/files/{NAMES[1]}']).hexdigest()}/{NAMES[1]}",),
+        ("packages/index.py:_fetch", "packages/index.py:_find"),
+        replaced((index.PackageIndex, "_run", _run_pip)),
+    ),
+    "the archive of a standalone Python": Victim(
+        holding(python__tar__gz=b"old"),
+        lambda: archives.download(
+            cast("Any", SimpleNamespace(stream=_stream)),
+            "http://127.0.0.1/",
+            Path("python.tar.gz"),
+            sha256=None,
+            size=None,
+        ),
+        ("python.tar.gz",),
+        ("packages/archives.py:download",),
     ),
     "hash --add-wheel": Victim(
         _given,
