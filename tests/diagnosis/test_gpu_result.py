@@ -152,10 +152,7 @@ def test_until_it_was_run_pages_say_that_gpus_were_not_measured() -> None:
     measured = any(row.measured for row in load_source_table().source)
     pages = [
         "concepts/evidence",
-        *(
-            f"reference/{name}"
-            for name in ("activation", "determinism", "diverge", "images", "lint", "policies", "trace")
-        ),
+        *(f"reference/{name}" for name in ("activation", "determinism", "diverge", "images", "lint", "policies")),
     ]
     texts = {page: " ".join((ROOT / f"docs/{page}.md").read_text(encoding="utf-8").split()) for page in pages}
     assert [page for page, text in texts.items() if "from sources, not measured" not in text] == []

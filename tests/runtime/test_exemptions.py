@@ -20,7 +20,7 @@ from tests.locks import document
 from tests.numerics.canaries import section
 
 OWNERS = [row.owner for row in load_policy_table().exemption]
-FORBIDDEN = {"override", "held", "tooling", "variable", "pool"}
+FORBIDDEN = {"override", "held", "tooling", "variable"}
 
 
 def test_every_owner_that_the_code_names_has_a_row_and_the_other_way_round() -> None:
