@@ -196,7 +196,9 @@ OBJECTS = (
     Animal("gumbel_head", "operation", ("RandomUniform",), OBJECT_ZOO),
     *(Animal(name, "operation", _RANDOM, OBJECT_ZOO) for name in ("noisy_gradient", "recomputed", "noisy_loss")),
     Animal("switched", "operation", ("RandomUniformInt",), OBJECT_ZOO),
-    *(Animal(name, "operation", _RANDOM, OBJECT_ZOO) for name in ("vectorized", "scanned_walk")),
+    # A graph even where TensorFlow runs eagerly, so its line is named and no operation in it.
+    Animal("vectorized", "call", ("Call",), OBJECT_ZOO),
+    Animal("scanned_walk", "operation", _RANDOM, OBJECT_ZOO),
     Animal("drawn_under_xla", "operation", ("Multinomial",), OBJECT_ZOO),
     Animal("seeded_under_xla", "graph", ("TruncatedNormal",), OBJECT_ZOO),
     Animal("histogram", "operation", ("DenseBincount",), OBJECT_ZOO),
