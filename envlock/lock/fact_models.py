@@ -47,12 +47,13 @@ class StartupFacts(Strict):
     """The code that runs before the program, as digests: `.pth` files by name.
 
     `known` are files that are known to change no result, `modules` what this code imports and no
-    installed package has.
+    installed package has, `replaced` the functions of Python that are not its own any more.
     """
 
     known: list[Text] | None = None
     modules: dict[StartupName, Digest] | None = None
     pth: dict[StartupName, Digest] | None = None
+    replaced: list[Text] | None = None
     sitecustomize: Digest | None = None
     usercustomize: Digest | None = None
 

@@ -74,29 +74,32 @@ def collect_startup(host: Host) -> Tree:
         from envlock.runtime.startup_imports import collect_modules
 
         modules = collect_modules(host, code, usual, read_module, _hash)
-    modules.update(find_replaced())
-    return {
+    facts: Tree = {
         "known": sorted(set(known)),
         "modules": modules,
         "pth": pth,
         "sitecustomize": site_module,
         "usercustomize": user_module,
     }
+    replaced = find_replaced()
+    if replaced:
+        facts["replaced"] = replaced
+    return facts
 
 
-def find_replaced() -> Tree:
+def find_replaced() -> List[str]:
     """Return the functions of Python's own compiled modules that are not the original ones: what code that ran before
     did, whatever it depended on.
     """
     original = type(len)
-    facts: Tree = {}
-    for name, chosen in COMPUTING.items():
-        functions = vars(sys.modules[name]) if name in sys.modules else {}
-        for each in chosen or functions:
-            found = functions.get(each)
-            if callable(found) and each[0] != "_" and type(found) is not original:
-                facts[f"{name}-{each}"] = hash_bytes(b"replaced")
-    return facts
+    found = []
+    for module, chosen in COMPUTING.items():
+        functions = vars(sys.modules[module]) if module in sys.modules else {}
+        for name in chosen or functions:
+            function = functions.get(name)
+            if callable(function) and name[0] != "_" and type(function) is not original:
+                found.append(f"{module}.{name}")
+    return sorted(found)
 
 
 def _list_site_folders(host: Host) -> List[str]:

@@ -270,6 +270,15 @@ CASES = (
         with_startup_module,
     ),
     Case(
+        "python.startup.replaced",
+        variable("LATE", "1"),
+        "Find what replaces it (a .pth file",
+        variable("LATE", None),
+        put(
+            "site", "late.pth", "import math, os; os.environ.get('LATE') and setattr(math, 'sin', math.cos.__call__)\n"
+        ),
+    ),
+    Case(
         "jax.settings.JAX_NEW",
         variable("JAX_NEW", "1"),
         "Unset JAX_NEW before the process starts",

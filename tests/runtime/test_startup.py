@@ -116,9 +116,9 @@ def test_a_function_that_was_replaced_is_named(
     """Whatever made the code at the start do so: a variable, another file."""
     original = getattr(module, function)
     monkeypatch.setattr(module, function, lambda *given: original(*given))
-    replaced = found(tmp_path, {})["modules"]
+    facts = found(tmp_path, {})
     monkeypatch.undo()
-    assert replaced == {f"{module.__name__}-{function}": digest("replaced")}
+    assert facts == {**NOTHING, "replaced": [f"{module.__name__}.{function}"]}
     assert found(tmp_path, {}) == NOTHING
 
 
