@@ -15,7 +15,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -27,7 +26,7 @@ from envlock.data.specifiers import parse_version
 from envlock.guest import launch
 from envlock.lock.temporary import open_draft_folder
 from envlock.packages import wheel_cache
-from envlock.packages.installer import drop_settings, find_reason, find_uv
+from envlock.packages.installer import drop_settings, find_reason
 from envlock.packages.parallel import TIMEOUT, run_all
 from envlock.packages.proofs import NO_WHEEL
 from envlock.packages.public_index import PUBLIC_INDEX
@@ -286,31 +285,12 @@ class PackageIndex:
         options += ["--implementation", self.target.abi[:2], "--abi", self.target.abi]
         for platform in self.target.platforms:
             options += ["--platform", platform]
-        program, start = find_pip()
-        asked = [*start, *words, *options, "--requirement", str(lines)]
-        run = launch.ask_python if start[0] == "-c" else launch.ask
-        done = run(asked, program, timeout=TIMEOUT, environ=self.make_environ())
+        asked = ["-c", PIP, *words, *options, "--requirement", str(lines)]
+        done = launch.ask_python(asked, None, timeout=TIMEOUT, environ=self.make_environ())
         told = done.output.decode("utf-8", "replace")
         if done.code == 0:
             return told
         raise _explain(told, done)
-
-
-def find_pip() -> tuple[Path, list[str]]:
-    """Return the program that runs pip, and its first words: the pip beside envlock, else uv's.
-
-    Raises:
-        UsageError: there is neither.
-    """
-    if find_spec("pip") is not None:
-        return Path(sys.executable), ["-c", PIP]
-    uv = find_uv()
-    if uv is not None:
-        return uv, ["tool", "run", "pip"]
-    raise UsageError(
-        "no pip beside envlock, and no uv on PATH: one of them asks the indexes",
-        hint=f"run `{sys.executable} -m ensurepip`, or install uv",
-    )
 
 
 def _explain(told: str, done: launch.Ended) -> OutsideError:

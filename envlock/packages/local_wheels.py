@@ -10,7 +10,6 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from envlock.guest import launch
 from envlock.lock.temporary import open_draft_folder
 from envlock.lock.writer import replace_file
 from envlock.packages import wheel_cache
-from envlock.packages.index import PackageIndex, find_pip
+from envlock.packages.index import PIP, PackageIndex
 from envlock.packages.installer import find_uv
 from envlock.packages.source_tree import copy_sources, digest_tree, get_commit_time, list_tree
 from envlock.packages.sources import Source
@@ -156,12 +155,8 @@ def _build(sources: Path, python: Path, folder: Path, environ: Mapping[str, str]
     if uv is not None:
         words = ["build", "--wheel", "--quiet", "--python", str(python), "--out-dir", str(folder)]
         return _run_builder(uv, [*words, str(sources)], folder, environ)
-    # pip of this environment, if it has one, can build for another Python as well.
-    program, start = python, ["-m", "pip"]
-    if find_spec("pip") is not None:
-        program, start = Path(sys.executable), ["-m", "pip", "--python", str(python)]
-    words = [*start, *WHEEL, "--wheel-dir", str(folder), str(sources)]
-    return _run_builder(program, words, folder, environ)
+    words = ["-c", PIP, "--python", str(python), *WHEEL, "--wheel-dir", str(folder), str(sources)]
+    return _run_builder(Path(sys.executable), words, folder, environ)
 
 
 def _build_requirement(line: str, python: Path, folder: Path, index: PackageIndex) -> Path:
@@ -169,10 +164,9 @@ def _build_requirement(line: str, python: Path, folder: Path, index: PackageInde
     with open_draft_folder(None) as draft:
         file = draft / "requirements.txt"
         file.write_text("\n".join([*index.list_options(), line, ""]), encoding="utf-8")
-        program, start = find_pip()
-        words = [*start, "--python", str(python), *WHEEL, "--no-binary", ":all:"]
+        words = ["-c", PIP, "--python", str(python), *WHEEL, "--no-binary", ":all:"]
         words += ["--wheel-dir", str(folder), "--requirement", str(file)]
-        return _run_builder(program, words, folder, index.make_environ())
+        return _run_builder(Path(sys.executable), words, folder, index.make_environ())
 
 
 def _run_builder(

@@ -16,7 +16,6 @@ from envlock.packages.index import (
     Target,
     Wanted,
     _list_uv_indexes,
-    find_pip,
     make_target,
 )
 from envlock.packages.proofs import NO_WHEEL
@@ -146,13 +145,3 @@ def test_an_address_is_never_an_option(address: str, tmp_path: Path) -> None:
 def test_wheels_are_for_the_locked_python(facts: dict[str, str], version: str, abi: str) -> None:
     lock = validate(document(facts={"python": {"implementation": "cpython", **facts}}, unavailable={}), "of a test")
     assert make_target(lock, ["any"]) == Target(version, abi, ("any",))
-
-
-def test_without_a_pip_beside_envlock_it_is_uvs(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert find_pip()[1][0] == "-c"
-    monkeypatch.setattr("envlock.packages.index.find_spec", lambda name: None)
-    monkeypatch.setattr("envlock.packages.index.find_uv", lambda: Path("/bin/uv"))
-    assert find_pip() == (Path("/bin/uv"), ["tool", "run", "pip"])
-    monkeypatch.setattr("envlock.packages.index.find_uv", lambda: None)
-    with pytest.raises(UsageError, match="no pip beside envlock"):
-        find_pip()
