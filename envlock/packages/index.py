@@ -56,7 +56,27 @@ JOBS = 4
 TOGETHER = 12
 """Packages that one pip is asked for: it takes a second to start, and stops at the first it cannot find."""
 INDEX_URL = "ENVLOCK_INDEX_URL"
-OTHER_PLACES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX")
+NO_ENTRIES = " "
+"""A list without entries, as a variable of pip's; an empty one would leave the entries of its files."""
+NO_OTHER_PLACES = {
+    "PIP_EXTRA_INDEX_URL": NO_ENTRIES,
+    "PIP_FIND_LINKS": NO_ENTRIES,
+    "PIP_NO_INDEX": "0",
+}
+OWN_SETTINGS = {
+    "PIP_NO_INPUT": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_QUIET": "0",  # what it prints tells a page that it cannot read from one without the package
+    "PIP_REQUIRE_HASHES": "0",
+    "PIP_REQUIRE_VIRTUALENV": "0",
+    "PIP_USER": "0",
+    "PIP_REQUIREMENT": NO_ENTRIES,
+    "PIP_CONSTRAINT": NO_ENTRIES,
+    "PIP_EDITABLE": NO_ENTRIES,
+    "PIP_PLATFORM": NO_ENTRIES,
+    "PIP_ABI": NO_ENTRIES,
+}
+"""Variables, which go before pip's files: only what is wanted is asked for, and pip says what it did."""
 FILES_OF_PUBLIC_INDEX = "files.pythonhosted.org"
 HINT = "check the index (`pip config list`, `--index-url`), the network and the proxy (HTTPS_PROXY)"
 
@@ -194,12 +214,10 @@ class PackageIndex:
 
     def make_environ(self) -> dict[str, str]:
         """Return the variables of a pip that asks these indexes and no person."""
-        environ = drop_settings(os.environ)
+        environ = {**drop_settings(os.environ), **OWN_SETTINGS}
         if self._named:
-            for name in OTHER_PLACES:
-                environ.pop(name, None)
-        environ.update(PIP_NO_INPUT="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
-        environ.setdefault("PIP_REQUIRE_VIRTUALENV", "0")
+            # The names of private packages are sent nowhere else.
+            environ.update(NO_OTHER_PLACES)
         if shutil.which("keyring") is not None:
             environ.setdefault("PIP_KEYRING_PROVIDER", "subprocess")
         settings = self.prefix / "pip.conf" if self.prefix is not None else None
@@ -210,7 +228,6 @@ class PackageIndex:
     def list_options(self) -> list[str]:
         """Return the lines of a requirements file that name the indexes, beside pip's own settings."""
         if self._named:
-            # Only these: the names of private packages are sent nowhere else.
             first, *others = map(_check_address, self._named)
             return [f"--index-url {first}", *(f"--extra-index-url {each}" for each in others)]
         return [
@@ -361,7 +378,9 @@ def _read_report(file: Path, told: str) -> dict[str, Offer]:
 
 
 def _find_index(url: str, indexes: Sequence[str]) -> str:
-    """Return the index that a file is of; empty if that is unknown."""
+    """Return the index that a file is of; empty if that is unknown, or it is of a folder."""
+    if url.startswith("file:"):
+        return ""
     host = urlsplit(url).netloc.rpartition("@")[2]
     if host == FILES_OF_PUBLIC_INDEX:
         host = urlsplit(PUBLIC_INDEX).netloc

@@ -145,3 +145,52 @@ def test_an_address_is_never_an_option(address: str, tmp_path: Path) -> None:
 def test_wheels_are_for_the_locked_python(facts: dict[str, str], version: str, abi: str) -> None:
     lock = validate(document(facts={"python": {"implementation": "cpython", **facts}}, unavailable={}), "of a test")
     assert make_target(lock, ["any"]) == Target(version, abi, ("any",))
+
+
+CONFIG = """
+[global]
+quiet = 3
+require-hashes = true
+require-virtualenv = true
+no-index = true
+extra-index-url = https://127.0.0.1:9/simple
+find-links = {links}
+requirement = {links}/other.txt
+constraint = {links}/other.txt
+editable = {links}
+platform = win32
+abi = cp35m
+[install]
+user = true
+"""
+
+
+@pytest.mark.slow
+def test_settings_of_pip_change_neither_what_is_asked_nor_what_it_tells(
+    index: PackageIndex, server: IndexServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_wheel(tmp_path / "links", "linked")
+    make_wheel(server.folder, "foreign").rename(server.folder / "foreign-1.0-cp311-cp35m-win32.whl")
+    (tmp_path / "links" / "other.txt").write_text("thing==2.0\nother==2.0\n")
+    (tmp_path / "pip.conf").write_text(CONFIG.format(links=tmp_path / "links"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    names = ["thing", "linked", "foreign"]
+    found = index.find([Wanted(name, "1.0") for name in names])
+    assert [isinstance(found[name], Offer) for name in names] == [True, False, False]
+    assert {type(found[name]) for name in names[1:]} == {NoWheelError}
+    server.troubles.add("private")
+    with pytest.raises(OutsideError, match="401 Client Error"):
+        index.find([Wanted("thing", "1.1")])
+
+
+@pytest.mark.slow
+def test_a_wheel_of_a_folder_is_of_no_index(
+    index: PackageIndex, server: IndexServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = make_wheel(tmp_path / "links", "linked")
+    monkeypatch.setenv("PIP_INDEX_URL", server.url)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    found = PackageIndex(TARGET, index.cache).find([Wanted("linked", "1.0")])["linked"]
+    assert isinstance(found, Offer)
+    assert (found.url, found.index_url) == (wheel.as_uri(), "")
