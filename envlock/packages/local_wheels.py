@@ -131,7 +131,7 @@ def build_wheel(source: Source, python: Path, folder: Path, version: str | None 
         OutsideError: the sources were removed, there is no installer, or the build failed.
     """
     if source.kind == "archive":
-        return Made(_build(Path(source.place), python, folder, {}))
+        return Made(_build(Path(source.place), python, folder, os.environ))
     tree = digest = None
     variables = {}
     if source.kind == "folder":
@@ -145,7 +145,8 @@ def build_wheel(source: Source, python: Path, folder: Path, version: str | None 
     with copy_sources(source, tree) as copied:
         # Files in a wheel have a time; that of the commit is the same in every build.
         variables["SOURCE_DATE_EPOCH"] = str(get_commit_time(copied))
-        return Made(_build(copied, python, folder, variables), digest)
+        # The user's own values go first.
+        return Made(_build(copied, python, folder, {**variables, **os.environ}), digest)
 
 
 def _build(sources: Path, python: Path, folder: Path, environ: Mapping[str, str]) -> Path:
@@ -172,9 +173,8 @@ def _build_requirement(line: str, python: Path, folder: Path, index: PackageInde
 def _run_builder(
     program: Path, words: Sequence[str], folder: Path, environ: Mapping[str, str]
 ) -> Path:
-    # Backends that respect PYTHONHASHSEED and SOURCE_DATE_EPOCH give the same bytes again; the
-    # user's own values go first.
-    variables = {**environ, "PYTHONHASHSEED": "0", "GIT_OPTIONAL_LOCKS": "0", **os.environ}
+    # Backends that respect PYTHONHASHSEED and SOURCE_DATE_EPOCH give the same bytes again.
+    variables = {"PYTHONHASHSEED": "0", "GIT_OPTIONAL_LOCKS": "0", **environ}
     try:
         ended = launch.ask(
             [*MASKED, str(program), *words], Path("/bin/sh"), timeout=TIMEOUT, environ=variables

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +19,12 @@ from envlock.packages.index import (
     _list_uv_indexes,
     make_target,
 )
+from envlock.packages.local_wheels import Workshop
 from envlock.packages.proofs import NO_WHEEL
+from envlock.packages.sources import Source
 from envlock.runtime.errors import OutsideError, UsageError
 from tests.locks import document
+from tests.packages.projects import make_archive
 from tests.packages.server import IndexServer, index_server
 from tests.packages.wheels import make_wheel
 
@@ -194,3 +198,15 @@ def test_a_wheel_of_a_folder_is_of_no_index(
     found = PackageIndex(TARGET, index.cache).find([Wanted("linked", "1.0")])["linked"]
     assert isinstance(found, Offer)
     assert (found.url, found.index_url) == (wheel.as_uri(), "")
+
+
+@pytest.mark.slow
+def test_sources_are_built_from_the_same_indexes(
+    index: PackageIndex, server: IndexServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_archive(server.folder, "packed")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    workshop = Workshop(Path(sys.executable), index.cache, build=True, index=index)
+    made = workshop.wheel("packed", Source("requirement", "packed==1.0"))
+    assert made is not None
+    assert made.path.name == "packed-1.0-py3-none-any.whl"
