@@ -22,10 +22,10 @@ from tests.refresh.test_refresh import (
     DRIVERS,
     IMAGES,
     NAMES,
-    PACKAGES,
     PLACES,
     PRODUCTS,
     RECORDED,
+    RELEASES,
     TREE,
     add_isa,
     add_tensorflow,
@@ -40,7 +40,7 @@ from tests.web.hostile import Reply, Request, always, answer
 pytestmark = pytest.mark.network
 
 ASKED = {"tensorflow": "index", "needs": "index", "standalone": "index", "slim": IMAGES, "cards": PRODUCTS}
-ASKED |= {"drivers": DRIVERS, "digests": DIGESTS, "systems": PACKAGES, "images": TREE}
+ASKED |= {"drivers": DRIVERS, "digests": DIGESTS, "systems": RELEASES, "images": TREE}
 ASKED |= dict.fromkeys(("code", "ptx", "isa", "variables", "flags"), "index")
 """Whom each module asks: the package index, or a list."""
 VERSIONS = (RECORDED / "download-metadata.json").read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ TROUBLES: dict[str, Reply] = {
 
 def test_every_module_is_in_the_table() -> None:
     assert set(ASKED) == set(MODULES) == set(LIES)
-    assert {IMAGES, PRODUCTS, DEVICES, DRIVERS, DIGESTS, PACKAGES, TREE} <= set(PLACES)
+    assert {IMAGES, PRODUCTS, DEVICES, DRIVERS, DIGESTS, RELEASES, TREE} <= set(PLACES)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -188,7 +188,7 @@ def lie_about_library(version: str, **inside: Any) -> Callable[[Path], dict[str,
 
 
 def lie_about_libc(index: Path) -> dict[str, bytes]:
-    return {"trixie": (RECORDED / "trixie.Packages").read_bytes().replace(b"Version: 2.41-", b"Version: 2.99-")}
+    return {"trixie": (RECORDED / "trixie.md").read_bytes().replace(b"libc6:amd64=2.41-", b"libc6:amd64=2.99-")}
 
 
 def lie_about_cudnn(index: Path) -> dict[str, bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import lzma
 import os
 import re
 import shutil
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import tomllib
@@ -48,15 +47,10 @@ PLACES = {
 PRODUCTS, DEVICES, IMAGES, DRIVERS, DIGESTS = PLACES
 TREE = "/gitlab.com/nvidia/container-images/cuda/-/archive/master/cuda-master.tar.gz"
 PLACES[TREE] = "cuda-master.tar.gz"
-DEBIAN, UBUNTU = "/deb.debian.org/debian", "/archive.ubuntu.com/ubuntu"
-PACKAGES = f"{DEBIAN}/dists/stable/main/binary-amd64/Packages.xz"
-PLACES |= {
-    PACKAGES: "trixie.Packages",
-    f"{DEBIAN}/dists/trixie/main/binary-amd64/Packages.xz": "trixie.Packages",
-    f"{UBUNTU}/dists/resolute/main/binary-amd64/Packages.xz": "resolute.Packages",
-    f"{UBUNTU}/dists/resolute-updates/main/binary-amd64/Packages.xz": "resolute-updates.Packages",
-    f"{DEBIAN}/pool/main/d/distro-info-data/distro-info-data_0.66+deb13u2_all.deb": "distro-info-data",
-}
+RELEASES = "/salsa.debian.org/debian/distro-info-data/-/raw/main/debian.csv"
+CONTENTS = f"{RAW}/docker-library/repo-info/master/repos/buildpack-deps/local"
+PLACES |= {RELEASES: "debian.csv", RELEASES.replace("debian.csv", "ubuntu.csv"): "ubuntu.csv"}
+PLACES |= {f"{CONTENTS}/{suite}.md": f"{suite}.md" for suite in ("trixie", "resolute")}
 TARGETS = (60, 70, 80, 89, 90)
 NAMES = (RECORDED / "names-2.22.0rc0.txt").read_bytes().split()
 
@@ -109,33 +103,11 @@ def add_isa(folder: Path, table: str) -> None:
         archive.writestr("cuda/bindings/utils/_ptx_utils.py", table)
 
 
-def load(name: str, changed: dict[str, bytes]) -> bytes:
-    """Return what a source sends, in the form of its archives: the recorded file of a name, or what stands for it."""
-    if name == "distro-info-data":
-        data = make_tar(
-            {f"./usr/share/distro-info/{each}": load(each, changed) for each in ("debian.csv", "ubuntu.csv")}
-        )
-        return b"!<arch>\n" + f"{'data.tar.xz/':48}{len(data):<10}`\n".encode() + data
-    plain = changed.get(name.partition(".")[0])
-    plain = (RECORDED / name).read_bytes() if plain is None else plain
-    return lzma.compress(plain) if name.endswith(".Packages") else plain
-
-
-def make_tar(files: dict[str, bytes], mode: Literal["w:xz", "w:gz"] = "w:xz") -> bytes:
-    """Return an archive."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode=mode) as archive:
-        for path, content in files.items():
-            member = tarfile.TarInfo(path)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return stream.getvalue()
-
-
 @contextmanager
 def recorded(folder: Path, odd: dict[str, Reply] | None = None, **changed: bytes) -> Iterator[tuple[Web, IndexServer]]:
     """Serve the recorded answers, and an index from the folder `index`; `changed` replaces a recorded file."""
-    contents = {path: load(name, changed) for path, name in PLACES.items()}
+    contents = {path: (RECORDED / name).read_bytes() for path, name in PLACES.items()}
+    contents |= {path: changed[stem] for path, name in PLACES.items() if (stem := name.partition(".")[0]) in changed}
     (folder / "index").mkdir(parents=True, exist_ok=True)
     with files(contents, odd) as server, index_server(folder / "index") as index:
         yield Web(folder / "kept", server.url(), QUICK, index.url), index
@@ -277,8 +249,7 @@ def test_a_ptx_isa_without_its_cuda_is_for_a_person(tmp_path: Path, data: Path) 
 
 def test_a_release_of_debian_is_a_row_and_its_slim_images_follow(tmp_path: Path, data: Path) -> None:
     released = (RECORDED / "debian.csv").read_bytes().replace(b"forky,2025-08-09", b"forky,2025-08-09,2026-12-31")
-    place = f"{DEBIAN}/dists/forky/main/binary-amd64/Packages.xz"
-    odd = {place: always(answer(load("trixie.Packages", {})))}
+    odd = {f"{CONTENTS}/forky.md": always(answer((RECORDED / "trixie.md").read_bytes()))}
     images = (RECORDED / "python").read_bytes() + b"\nTags: 3.14.7-slim-forky\n"
     with recorded(tmp_path, odd, debian=released, python=images) as (web, _):
         wrong, decide = refresh("systems", web, data, DAY)
@@ -378,8 +349,10 @@ def test_an_index_in_trouble_changes_nothing(tmp_path: Path, data: Path, name: s
 
 def add_versions(folder: Path, text: str) -> None:
     folder.mkdir(exist_ok=True)
-    files = {"uv-0.13.9/crates/uv-python-managed/download-metadata.json": text.encode()}
-    (folder / "uv-0.13.9.tar.gz").write_bytes(make_tar(files, "w:gz"))
+    with tarfile.open(folder / "uv-0.13.9.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("uv-0.13.9/crates/uv-python-managed/download-metadata.json")
+        member.size = len(text.encode())
+        archive.addfile(member, io.BytesIO(text.encode()))
 
 
 def test_the_builds_of_a_python_are_those_that_are_listed(tmp_path: Path, data: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.packages.file_server import files
-from tests.refresh.test_refresh import IMAGES, PLACES, PRODUCTS, ROOT, load, rows
+from tests.refresh.test_refresh import IMAGES, PLACES, PRODUCTS, RECORDED, ROOT, rows
 from tests.web.hostile import Reply, always, answer
 
 pytestmark = [pytest.mark.network, pytest.mark.processes]
@@ -127,7 +127,7 @@ class Runner:
 @contextmanager
 def sources(tables: str, odd: dict[str, Reply] | None = None) -> Iterator[dict[str, str]]:
     """Serve the recorded lists, with one more patch release of Python 3.13, and a Debian that no table knows."""
-    contents = {path: load(name, {}) for path, name in PLACES.items()}
+    contents = {path: (RECORDED / name).read_bytes() for path, name in PLACES.items()}
     contents[IMAGES] += f"\nTags: 3.13.{LAST + 1}-slim-trixie, 3.14.9-slim-forky\n".encode()
     with files(contents, odd) as server:
         yield {"TABLE": tables, "ENVLOCK_REFRESH_MIRROR": server.url()}

@@ -64,7 +64,7 @@ def ask_images(web: Web, table: dict[str, Any], day: str) -> Found:
 def read_tree(body: bytes) -> str:
     """Return the commit of an archive of that repository, and its Dockerfiles by path."""
     texts = unpack(body, lambda name: "/runtime/" in name and name.endswith("/Dockerfile"))
-    with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+    with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as archive:
         return json.dumps({"commit": archive.pax_headers.get("comment", "unknown"), **texts})
 
 

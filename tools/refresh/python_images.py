@@ -1,28 +1,26 @@
-"""The slim images of Python, as docker-library publishes them; the releases of Debian and Ubuntu, by their archives."""
+"""The slim images of Python and the systems of Debian and Ubuntu, as docker-library publishes them."""
 
 from __future__ import annotations
 
 import csv
-import json
-import lzma
 import re
 from typing import Any
 
 from envlock.runtime.errors import OutsideError
-from envlock.runtime.release import parse_release
-from refresh.index import LARGEST
+from envlock.runtime.release import minor, parse_release
 from refresh.rows import Asked, Found, Row, columns
-from refresh.web import Web, unpack
+from refresh.web import Web
 
 IMAGES = "https://raw.githubusercontent.com/docker-library/official-images/master/library/python"
 TAG = re.compile(r"\b(3\.\d+)\.(\d+)-slim-([a-z]+)\b(?!\d)")
-ARCHIVES = {"debian": "https://deb.debian.org/debian", "ubuntu": "http://archive.ubuntu.com/ubuntu"}
+RELEASES = "https://salsa.debian.org/debian/distro-info-data/-/raw/main"
+CONTENTS = (
+    "https://raw.githubusercontent.com/docker-library/repo-info/master/repos/buildpack-deps/local"
+)
 ENDS = {"debian": ("eol-lts", "eol"), "ubuntu": ("eol",)}
 """The columns with the day of the last free security updates; very old Debians had no LTS."""
-POCKETS = {"debian": ("",), "ubuntu": ("", "-updates")}
-STANZA = re.compile(
-    r"^Package: (libc6|python3(?:\.\d+)?|gcc(?:-\d+)?|distro-info-data)\n(?:.+\n)*", re.MULTILINE
-)
+PACKAGES = {"libc": r"libc6:amd64", "own": r"python3\.\d+", "compiler": r"gcc-\d+"}
+"""The columns that a package tells, and its name."""
 
 
 def ask_slim(web: Web, table: dict[str, Any], day: str) -> Found:
@@ -68,16 +66,14 @@ def ask_slim(web: Web, table: dict[str, Any], day: str) -> Found:
 
 def ask_systems(web: Web, table: dict[str, Any], day: str) -> Found:
     """Return the systems of python_images.toml: those with free updates; of the others only when they ended."""
-    stable = _list_packages(web, "debian", "stable")
-    try:
-        url = f"{ARCHIVES['debian']}/{stable['distro-info-data']['Filename']}"
-    except KeyError:
-        raise OutsideError("Debian has no distro-info-data", hint="look at its archive") from None
-    releases = json.loads(web.get(url, read_releases))
     known = {row["name"]: row for row in table["system"]}
     found, rows = Found(moves_horizon=False), []
-    for name, text in releases.items():
-        for release in csv.DictReader(text.splitlines()):
+    for name in ENDS:
+        url = f"{RELEASES}/{name}.csv"
+        releases = list(csv.DictReader(web.get(url).splitlines()))
+        if not releases or not {"version", "series", "release", *ENDS[name]} <= set(releases[0]):
+            raise OutsideError(f"{url} does not list releases", hint="look at it")
+        for release in releases:
             version, suite = release["version"].partition(" ")[0], release["series"]
             end = next((release[each] for each in ENDS[name] if release[each]), "9999")
             if not version or not (release["release"] or "9999") <= day:
@@ -88,85 +84,37 @@ def ask_systems(web: Web, table: dict[str, Any], day: str) -> Found:
             old = known.get(system, {})
             row = {"name": system, "os": f"{name} {version}"}
             if end <= day:
-                rows += [{**row, "ended": end}] if old else []
+                if old:
+                    source = f"{old['source']}; ended: distro-info, asked on {day}"
+                    rows.append({**row, "ended": end, "source": source})
                 continue
-            rows.append({**row, **_describe(web, name, suite, old)})
+            source = f"repo-info: asked on {day}"
+            rows.append({**row, **_describe(web, suite, old), "source": source})
             if not old:
                 found.decide.append(f"`image` and `with_python` of {system}: whether there are any")
-    for row in rows:
-        row["source"] = f"archive: asked on {day}"
-    if not rows:
-        raise OutsideError("distro-info-data lists no release", hint="look at it")
     found.lists = [Asked("system", rows, columns("name"), _order, grows=("own", "ended"))]
     return found
 
 
-def _describe(web: Web, name: str, suite: str, old: Row) -> dict[str, str]:
+def _describe(web: Web, suite: str, old: Row) -> dict[str, str]:
     """Return the columns that the packages of a release tell.
 
     Raises:
-        OutsideError: one of them is missing.
+        OutsideError: one of them is not listed once.
     """
-    packages: dict[str, dict[str, str]] = {}
-    for pocket in POCKETS[name]:
-        packages |= _list_packages(web, name, f"{suite}{pocket}")
-    try:
-        python = re.split(r"[ ,]", packages["python3"]["Depends"])[0]
-        gcc = re.split(r"[ ,]", re.sub(r"cpp\S* \(.*?\), ", "", packages["gcc"]["Depends"]))[0]
-        versions = {
-            each: re.split(r"[-+~]", packages[each]["Version"])[0]
-            for each in (python, gcc, "libc6")
-        }
-    except KeyError as error:
-        raise OutsideError(
-            f"{suite} has no package {error.args[0]}", hint="look at its archive"
-        ) from None
-    compiler = f"GCC {versions[gcc]}"
-    return {
-        "libc": versions["libc6"],
-        "python": python.removeprefix("python"),
-        "own": versions[python],
-        # Some print the day of their source too, which no package has in its version.
-        "compiler": old["compiler"]
-        if f"{old.get('compiler')} ".startswith(f"{compiler} ")
-        else compiler,
-    }
-
-
-def _list_packages(web: Web, name: str, suite: str) -> dict[str, dict[str, str]]:
-    text = web.get(f"{ARCHIVES[name]}/dists/{suite}/main/binary-amd64/Packages.xz", read_packages)
-    return {
-        stanza[1]: dict(re.findall(r"^(Version|Depends|Filename): (.+)$", stanza[0], re.MULTILINE))
-        for stanza in STANZA.finditer(text)
-    }
-
-
-def read_packages(body: bytes) -> str:
-    """Return what a Packages.xz says of the packages that a row is about."""
-    text = lzma.LZMADecompressor().decompress(body, 8 * LARGEST).decode()
-    found = [stanza[0] for stanza in STANZA.finditer(text)]
-    if not found:
-        raise ValueError("it lists none of the packages")
-    return "\n".join(found)
-
-
-def read_releases(body: bytes) -> str:
-    """Return debian.csv and ubuntu.csv of a package distro-info-data."""
-    if not body.startswith(b"!<arch>\n"):
-        raise ValueError("it is no package")
-    place = 8
-    while place + 60 <= len(body):
-        size, start = int(body[place + 48 : place + 58]), place + 60
-        if body.startswith(b"data.tar", place):
-            texts = unpack(body[start : start + size], lambda name: name.endswith(tuple(TABLES)))
-            return json.dumps(
-                {TABLES[f"/{path.rpartition('/')[2]}"]: text for path, text in texts.items()}
-            )
-        place = start + size + size % 2
-    raise ValueError("it has no data")
-
-
-TABLES = {"/debian.csv": "debian", "/ubuntu.csv": "ubuntu"}
+    url = f"{CONTENTS}/{suite}.md"
+    text, row = web.get(url), {}
+    for column, package in PACKAGES.items():
+        listed = set(re.findall(rf"^- `{package}=([\d.]+)", text, re.MULTILINE))
+        if len(listed) != 1:
+            raise OutsideError(f"{url} does not list one package {package}", hint="look at it")
+        row[column] = listed.pop()
+    row["python"] = minor(row["own"])
+    row["compiler"] = f"GCC {row['compiler']}"
+    # Some print the day of their source too, which no package has in its version.
+    if f"{old.get('compiler')} ".startswith(f"{row['compiler']} "):
+        row["compiler"] = old["compiler"]
+    return row
 
 
 def _order(row: Row) -> tuple[bool, tuple[int, ...]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import lzma
 import math
 import os
 import tarfile
@@ -41,7 +40,6 @@ LARGEST_WHEEL = 2 * 1024**3
 UNREADABLE = (
     zipfile.BadZipFile,
     tarfile.TarError,
-    lzma.LZMAError,
     zlib.error,
     ValueError,
     EOFError,
@@ -201,13 +199,13 @@ class Web:
 
 
 def unpack(body: bytes, is_wanted: Callable[[str], bool]) -> dict[str, str]:
-    """Return the texts of a tar archive by path, of the files that are wanted.
+    """Return the texts of a tar.gz by path, of the files that are wanted.
 
     Raises:
         tarfile.TarError, ValueError, OSError, EOFError, zlib.error: the archive is damaged, or a file does not have text.
     """
     found = {}
-    with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+    with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as archive:
         for member in archive:
             if member.isreg() and is_wanted(member.name):
                 stream = archive.extractfile(member)
