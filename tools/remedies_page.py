@@ -91,8 +91,9 @@ def _hints() -> str:
     counts = [sum(map(len, groups.values())) for groups in (person, left)]
     return (
         "\n## Hints of errors\n\n"
-        f"{len(files)} files of the package raise errors with a hint. Of {len(said.obeyed)} of them `test_hints.py` makes "
-        f"errors and obeys the hints; what {counts[0]} say is for a person, and {counts[1]} no test obeys yet.\n\n"
+        f"{len(files)} files of the package raise errors with a hint, at {sum(map(len, files.values()))} places. For "
+        f"{len(said.obeyed)} of the files `test_hints.py` makes one error or more and obeys its hint, not each of the file. "
+        f"What {counts[0]} say is mostly for a person, and of {counts[1]} no test obeys any yet.\n\n"
         f"| for a person | files |\n|---|---|\n{_list_files(person)}\n"
         f"| a test would need | files |\n|---|---|\n{_list_files(left)}"
     )

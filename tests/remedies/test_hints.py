@@ -21,11 +21,13 @@ from envlock.cli import app
 from envlock.containers.additions import parse_additions
 from envlock.containers.copies import collect
 from envlock.containers.debian import parse_apt_request
+from envlock.containers.engines.engine import check_name
 from envlock.containers.engines.find import find as find_engine
 from envlock.containers.ignore_files import IgnoreFiles
 from envlock.fleet.jobs import choose_job
 from envlock.fleet.ranks import find_rank
 from envlock.fleet.reduction import choose_policy
+from envlock.images.logins import find_login
 from envlock.images.reference import parse as parse_image
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
 from envlock.linter.baseline import parse_baseline
@@ -393,6 +395,18 @@ CASES = (
         lambda _: parse_target("registry.example/name:tag"),
     ),
     Case(
+        "images/logins.py",
+        both(write("config.json", "{"), with_variables(lambda _: find_login("ghcr.io"), DOCKER_CONFIG=".")),
+        "name another folder in DOCKER_CONFIG",
+        with_variables(lambda _: find_login("ghcr.io"), DOCKER_CONFIG="old"),
+    ),
+    Case(
+        "containers/engines/engine.py",
+        lambda _: check_name("Team/train:1"),
+        "such as team/train:1",
+        lambda _: check_name("team/train:1"),
+    ),
+    Case(
         "containers/additions.py",
         lambda _: parse_additions({"command": "python"}, [], "x"),
         'command = ["python"]',
@@ -591,7 +605,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
 
     def remember(self: EnvlockError, *args: object, **words: object) -> None:
         frame = sys._getframe(1)
-        while frame.f_code.co_filename.endswith("runtime/errors.py") and frame.f_code.co_name == "__init__":
+        while frame.f_locals.get("self") is self:
             assert frame.f_back is not None
             frame = frame.f_back
         files[id(self)] = frame.f_code.co_filename.removeprefix(home)
