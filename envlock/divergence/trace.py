@@ -150,7 +150,7 @@ class Header:
     Attributes:
         made_by: `envlock X.Y.Z`.
         tensorflow, keras, python: versions; keras is None if it is not installed.
-        mode: `eager` or `graph`: how the operations ran.
+        mode: `eager`, or `graph`: as the program runs by itself, inside `envlock diverge`.
         fingerprint: by which function; only those of one function can be compared.
         conditions: what can change bits, by name.
     """

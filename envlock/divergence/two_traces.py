@@ -384,11 +384,8 @@ TITLES = {
 _IGNORED = (
     "made_by",
     "elsewhere",
-    "unseen",
     "system.kernel_release",
     "python.compiler",
-    "tracing",
-    "untraced",
 )
 """Conditions that are no cause of other bits."""
 
@@ -398,7 +395,7 @@ def report(a: str, b: str) -> Report[TracesEvidence]:
 
     Raises:
         TraceError: one of them cannot be read, or is damaged.
-        UsageError: they cannot be compared: one ran eagerly, say.
+        UsageError: they cannot be compared, as they were recorded in other ways.
     """
     with read(Path(a)) as left, read(Path(b)) as right:
         _check_modes(left.header, right.header)
@@ -546,8 +543,8 @@ def _has_gpu(headers: tuple[Header, Header]) -> bool:
 
 
 def _check_modes(a: Header, b: Header) -> None:
-    """Refuse two traces whose entries or fingerprints are of different kinds."""
-    if (a.mode, a.fingerprint) != (b.mode, b.fingerprint):
+    """Refuse traces of graphs, which are not those of `envlock diverge record`, and other fingerprints."""
+    if {a.mode, b.mode} != {"eager"} or a.fingerprint != b.fingerprint:
         raise UsageError(
             "the traces cannot be compared: they were recorded in different ways",
             hint="record both with this envlock",

@@ -9,7 +9,7 @@ from envlock.divergence.trace import Header, Operation, Place, Record, Value
 from envlock.guest.tracing.trace_writer import TraceWriter
 
 HEADER = Header(
-    "envlock 0.1.0", "2.21.0", "3.15.1", "3.11.2", "graph", "position-sum-64", {"cpu.vendor": "AuthenticAMD"}
+    "envlock 0.1.0", "2.21.0", "3.15.1", "3.11.2", "eager", "position-sum-64", {"cpu.vendor": "AuthenticAMD"}
 )
 
 
