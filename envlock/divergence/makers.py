@@ -16,8 +16,8 @@ Call = tuple[int, int, str | None]
 """Entries of the trace before the call, its number among all calls, and the fingerprint of its value."""
 
 
-SEEDING, DRAWING = "given", ("random", "numpy")
-"""How rows are held that seed a generator of a module, and that draw from one."""
+SEEDING = "given"
+"""How rows are held that seed a generator of a module."""
 CALLS = value_makers.CALLS
 
 
