@@ -102,16 +102,16 @@ def make_title(seen: DivergeEvidence) -> str:
 
 
 UNKNOWN_CAUSES: Mapping[Verdict, str] = {
-    "data": "the data differ before any operation of the model runs; check the pipeline by itself",
-    "race": "each update rounds, so another order gives other bits, and a read in between sees another value",
-    "threads": "what other threads computed was not compared whole, so the cause can be there or in Python",
-    "processes": "what other processes computed enters where devices are combined, and is not traced",
-    "sequence": "Python decided differently: the order of a set, a random number, the time, or state of an earlier run",
-    "unseen": "operations were not visible; `envlock repeat` measures how far the runs are apart",
-    "graph": "operations of a graph run in parallel, and compilers reorder sums",
+    "data": "The data differ before any operation of the model runs; check the pipeline by itself.",
+    "race": "Each update rounds, so another order gives other bits, and a read in between sees another value.",
+    "threads": "What other threads computed was not compared whole, so the cause can be there or in Python.",
+    "processes": "What other processes computed enters where devices are combined, and is not traced.",
+    "sequence": "Python decided differently: the order of a set, a random number, the time, or state of an earlier run.",
+    "unseen": "Operations were not visible; `envlock repeat` measures how far the runs are apart.",
+    "graph": "Operations of a graph run in parallel, and compilers reorder sums.",
 }
 NOT_IN_TABLES = (
-    "the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it"
+    "The cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it."
 )
 
 
@@ -119,10 +119,10 @@ def explain_unknown(seen: DivergeEvidence) -> str:
     """Return why such a difference arises, for one that no table explains."""
     maker = seen.maker
     if seen.verdict in BY_PYTHON and maker is not None and maker.is_shown:
-        return f"{clean(maker.name)} gives something else in each run"
+        return f"{clean(maker.name)} gives something else in each run."
     if seen.verdict not in ("outside", "quantity"):
         return UNKNOWN_CAUSES.get(seen.verdict, NOT_IN_TABLES)
     order = "the order in which threads finished" if seen.threads else "an order of names"
     return (
-        f"it comes from Python or NumPy: an unseeded random generator, the time, files, or {order}"
+        f"It comes from Python or NumPy: an unseeded random generator, the time, files, or {order}."
     )

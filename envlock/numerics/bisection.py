@@ -274,7 +274,7 @@ def report_cause(cause: Cause, together: int) -> Finding:
         ERROR,
         cause.path,
         message=f"{clean(str(cause))}: this moves the bits{company}",
-        why="with the value of the first lockfile, the program does not compute the bits of the second",
+        why="With the value of the first lockfile, the program does not compute the bits of the second.",
         fix=f"lock one of the two values; `envlock explain {clean(cause.path)}` says what it does",
         source=SOURCE,
         expected=cause.a,
@@ -289,7 +289,7 @@ def report_unmeasured() -> Finding:
         UNKNOWN,
         "program",
         message="a side has no result, so nothing was compared",
-        why="a program that ends early has no bits to compare",
+        why="A program that ends early has no bits to compare.",
         fix="run `envlock repeat` on it in that environment",
         source=SOURCE,
     )
@@ -302,7 +302,7 @@ def report_beyond(path: str, severity: Severity) -> Finding:
         severity,
         path,
         message=f"{clean(path)} differs and cannot be put on this machine",
-        why="what it changes was not measured",
+        why="What it changes was not measured.",
         fix="run `envlock bisect` on a machine of the other kind",
         source=SOURCE,
     )

@@ -285,7 +285,7 @@ def find_problem(bench: Bench, first: str, second: str, everything: Causes) -> F
                 UNKNOWN,
                 "program",
                 message=f"the {name} side cannot be run: {digest.partition(': ')[2]}",
-                why="a program that ends early has no bits to compare",
+                why="A program that ends early has no bits to compare.",
                 fix="run `envlock repeat` on it in that environment",
                 source=SOURCE,
             )
@@ -295,7 +295,7 @@ def find_problem(bench: Bench, first: str, second: str, everything: Causes) -> F
                 UNKNOWN,
                 "program",
                 message=f"the {name} side gives other bits when it runs again",
-                why="what varies by itself says nothing about differences",
+                why="What varies by itself says nothing about differences.",
                 fix="use --seed, or find the cause with `envlock diverge`",
                 source=SOURCE,
             )

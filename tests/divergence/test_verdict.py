@@ -49,7 +49,7 @@ def test_printed_without_a_layout_it_has_its_place_and_remedy() -> None:
         "      fix: call tf.config.experimental.enable_op_determinism() at the start",
         "      fix: set TF_NUM_INTRAOP_THREADS=1",
         "  ! train.py:30: also an independent cause: Sum at train.py:30, step 1: 2 results [operation]",
-        "      why: the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it",
+        "      why: The cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it.",
         "      fix: Call `tf.config.experimental.enable_op_determinism()` first: "
         "TensorFlow then raises an error for operations without a deterministic kernel.",
     ]
@@ -93,14 +93,14 @@ def test_a_race_and_what_was_not_seen_have_their_own_words() -> None:
         "the difference, first in variable table after step, came from outside the traced thread: "
         "thread 1 did something else in each run"
     )
-    assert blind.why == "what other threads computed was not compared whole, so the cause can be there or in Python"
+    assert blind.why == "What other threads computed was not compared whole, so the cause can be there or in Python."
     others = "the program is one of 2 that TF_CONFIG names, and the others are not traced"
     workers = report("processes", known=None, blind=others, others=(), record=None).findings[0]
     assert workers.message == (
         f"the difference, first in variable table after step, can come from outside the traced process: {others}"
     )
     outside = report("outside", known=None, threads=2, others=()).findings[0]
-    assert outside.why.endswith(", or the order in which threads finished")
+    assert outside.why.endswith(", or the order in which threads finished.")
     assert outside.fix.startswith("Make that value the same in every run: ")
 
 
@@ -199,7 +199,7 @@ def test_the_line_that_made_a_value_is_told_with_its_remedy() -> None:
     shown = report("outside", known=row, others=(), maker=maker)
     assert shown.findings[0].message.endswith("; random.sample at data.py:4 made it")
     assert (shown.findings[0].why, shown.attachments["maker"]["text"]) == (
-        "random.sample gives something else in each run",
+        "random.sample gives something else in each run.",
         "rows = random.sample(rows, 8)",
     )
     assert "made by: random.sample, data.py:4 in batch" in render(shown)

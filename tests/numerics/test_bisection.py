@@ -169,7 +169,7 @@ def test_a_side_without_a_result_is_not_compared(a: str | None, b: str | None) -
     assert (finding.rule, finding.severity, finding.where.fact) == ("run-failed", "unknown", "program")
     assert (finding.message, finding.why, finding.fix, finding.source) == (
         "a side has no result, so nothing was compared",
-        "a program that ends early has no bits to compare",
+        "A program that ends early has no bits to compare.",
         "run `envlock repeat` on it in that environment",
         "docs/concepts/evidence.md",
     )

@@ -90,6 +90,12 @@ def test_a_report_says_how_much_was_compared(command: str, tmp_path: Path, monke
             assert sum(compared.values()) > compared["unknown"]
 
 
+def test_each_why_is_a_sentence(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whys = {each.why for report in built(command, HARMLESS, tmp_path, monkeypatch) for each in report.findings}
+    plain = [why for why in whys if not why.startswith((HARMLESS, "oneDNN"))]
+    assert [why for why in plain if why and not (why[0].isupper() and why.endswith("."))] == []
+
+
 @WORDS
 def test_json_is_the_one_envelope(command: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for report in built(command, word, tmp_path, monkeypatch):
