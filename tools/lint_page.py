@@ -5,12 +5,13 @@ from __future__ import annotations
 from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
 
 HEAD = """\
-<!-- written by tools/generate.py from envlock/data/lint.toml -->
+<!-- written by tools/generate.py from lint.toml and dataset_rules.toml of envlock/data/ -->
 # Rules of the linter
 
 `envlock lint` finds ENV0 to ENV3 in Python code, and `envlock.lint_dataset` finds ENV5 in the graph of a dataset. An
 error is code that does not do what it says, does not run, or (ENV5) differs from run to run. A warning is code that
-differs, or can differ, from run to run. Information does not change the exit code. The names of rules are stable.
+differs, or can differ, from run to run. Information does not change the exit code. From
+the first release on, names stay; before it, ENV111 and ENV112 became ENV109, and ENV105 and ENV110 went.
 What rules say about GPUs is from sources, not measured. A test runs the linter on each example and on what to use instead.
 
 | rule | severity | finds | TensorFlow |
