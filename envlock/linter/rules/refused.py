@@ -20,7 +20,10 @@ EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
 
 def find_refused(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV109: Python 2, else what TensorFlow 2 lacks, else what Keras 3 lacks."""
-    found = [*_find_python2(module), *_find_old_names(module, tensorflow)]
+    found = list(_find_old_names(module, tensorflow))
+    # 2.1 was the last with wheels for Python 2.7: https://github.com/tensorflow/tensorflow/releases/tag/v2.1.0
+    if matches_version([">=2.2"], tensorflow):
+        found = [*_find_python2(module), *found]
     if matches_version([">=2.16"], tensorflow):
         found += _find_gone(module)
     yield from found[:1]
