@@ -40,7 +40,7 @@ NEEDS = {
     "conda": r"conda activate",
     "pipx": r"pipx install",
     "a repository of somebody else": r"git clone",
-    "a registry": r"docker login|docker push|--push\b|--resolve\b|nvcr\.io|ghcr\.io|export --format compose",
+    "a registry": r"docker login|docker push|--push\b|nvcr\.io|ghcr\.io|export --format compose",
     "a container engine": r"docker run|docker load|apptainer|envlock build(?!.*--dry-run)",
     "a launcher of jobs": r"mpirun|srun|sbatch|torchrun",
     "minutes, and an environment of this checkout": r"^\s*(?:\$ )?make ",

@@ -9,17 +9,14 @@ import typer
 import envlock
 from envlock.cli.options import (
     DATA_FORMATS,
-    AcceptOption,
     DataFormatOption,
-    MirrorOption,
     find_source,
     refuse_both,
 )
-from envlock.cli.output import Terminal, emit, has_color
-from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.cli.output import emit, has_color
+from envlock.cli.parser import Command, make_app
 from envlock.reports.image_text import render_answers, render_everything, render_ranking
 from envlock.reports.json import dump
-from envlock.runtime.errors import UsageError
 from envlock.workflows.images import find_gpu_support
 
 app = make_app()
@@ -29,12 +26,6 @@ RankedLockArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="LOCK", help="Rank the images for this lockfile; - for stdin.", show_default=False
-    ),
-]
-ResolveOption = Annotated[
-    bool,
-    typer.Option(
-        "--resolve", help="Ask the registries for digests, and for the contents of the best images."
     ),
 ]
 GpuOption = Annotated[
@@ -50,55 +41,33 @@ GpuOption = Annotated[
 
 
 @app.command(cls=Command)
-@spread_groups
 def images(
     lock: RankedLockArgument = None,
     gpu: GpuOption = None,
-    resolve: ResolveOption = False,
-    mirror: MirrorOption = None,
-    accept: AcceptOption = None,
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
 ) -> None:
     """List base images, ranked for a lockfile.
 
-    Without LOCK, every known image is listed. With --resolve, a few KB about each image are
-    downloaded. With --gpu, it lists whether NVIDIA's images and TensorFlow's wheels run on a GPU
-    or with a driver, and why not.
+    Without LOCK, every known image is listed. With --gpu, it lists whether NVIDIA's images and
+    TensorFlow's wheels run on a GPU or with a driver, and why not. No registry is asked: `envlock
+    build --pin` does that, and records the digest of the best image.
 
     \b
     Examples:
       envlock images                           every known image
       envlock images envlock.lock              ranked for a lockfile, with reasons
-      envlock images envlock.lock --resolve    with current digests from the registry
       envlock images --gpu sm_120              what runs on this card, and what does not
       envlock images - -f json < envlock.lock  for programs
     """
     if gpu is not None:
-        others = {
-            "LOCK": lock,
-            "--resolve": resolve,
-            "--mirror": mirror,
-            "--accept": accept,
-        }
-        refuse_both({"--gpu": gpu}, others)
+        refuse_both({"--gpu": gpu}, {"LOCK": lock})
         _print_gpu_support(gpu, format)
         return
-    if lock is None and (resolve or mirror or accept):
-        raise UsageError(
-            "`--resolve`, `--mirror` and `--accept` need a lockfile",
-            hint="name one: `envlock images envlock.lock`",
-        )
     if lock is None:
         found = envlock.base_images()
         text = render_everything(found, color=has_color())
     else:
-        found = envlock.base_images(
-            find_source(lock),
-            resolve=resolve,
-            mirrors=mirror or (),
-            accept=accept,
-            progress=Terminal(),
-        )
+        found = envlock.base_images(find_source(lock))
         text = render_ranking(found, limit=SHOWN, color=has_color())
     if format == "json":
         text = dump(found)

@@ -155,8 +155,6 @@ def _make_base(
     base = Base(
         _format_reference(image.place), route, python_from=python_from, python_archive=archive
     )
-    if image.config is None:
-        return base
     return add_config(base, image.config.entrypoint, image.config.command, image.config.environ)
 
 

@@ -26,11 +26,6 @@ from envlock.runtime.errors import ImageMismatch, UsageError
 Find = Callable[[Reference, str], Found]
 """The function `find` of a registry, which takes a reference and a platform."""
 
-Second = Callable[[Reference, str], str]
-"""A function from a reference and a platform to the digest: that of a container engine, with its
-own logins.
-"""
-
 Pin = Callable[[Reference], "Pinned"]
 """A function from a reference to the image that it stands for now, with the platform and mirrors of
 one request.
@@ -99,15 +94,15 @@ class Pinned:
         reference: the requested reference, with the digest.
         place: the reference to pull, with the digest; it differs if there is a mirror.
         platform: the requested one.
-        manifest: the digest of that platform's own manifest; None if only the digest is known.
-        config: the config of the image; None if only the digest is known.
+        manifest: the digest of that platform's own manifest.
+        config: the config of the image.
     """
 
     reference: Reference
     place: Reference
     platform: str
-    manifest: str | None
-    config: ImageConfig | None
+    manifest: str
+    config: ImageConfig
 
 
 def resolve_image(
@@ -116,7 +111,6 @@ def resolve_image(
     platform: str,
     *,
     mirrors: Iterable[Mirror] = (),
-    second: Second | None = None,
     trust: Trust | None = None,
 ) -> Pinned:
     """Return the image that a tag or a digest stands for now.
@@ -126,8 +120,6 @@ def resolve_image(
         reference: the image.
         platform: that of the image.
         mirrors: registries to ask instead.
-        second: a function that is called if the registry cannot be reached for a reason on our
-            side.
         trust: the known digests.
 
     Raises:
@@ -136,14 +128,7 @@ def resolve_image(
         RegistryError: it cannot be looked up, or does not exist.
     """
     place = apply_mirrors(reference, mirrors)
-    try:
-        found = find(place, platform)
-    except RegistryError as error:
-        if second is None or not error.ours:
-            raise
-        digest = second(place, platform)
-        _check_known_digest(reference, place, (digest,), trust)
-        return Pinned(reference.at(digest), place.at(digest), platform, None, None)
+    found = find(place, platform)
     # Public lists have either the digest of an index, or that of one platform's image.
     _check_known_digest(reference, place, (found.digest, found.manifest), trust)
     return Pinned(
@@ -228,10 +213,7 @@ def look_up(
         image = _try_pin(pin_image, candidate.reference)
         if isinstance(image, Pinned):
             pinned[candidate.reference] = image
-            if image.config is None:
-                looked_up.append(candidate)
-            else:
-                looked_up.append(apply_config(candidate, image.config))
+            looked_up.append(apply_config(candidate, image.config))
             continue
         error = image
         if isinstance(error, RegistryError) and error.gone:

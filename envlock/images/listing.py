@@ -7,7 +7,6 @@ from dataclasses import asdict
 
 from envlock.data.image_tables import BaseSystem, CudaImage, SlimImages, Tables
 from envlock.images.candidate import SUBJECTS, Candidate, Value, explain_candidate
-from envlock.images.choose import Pinned
 from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import cuda, ngc, slim
@@ -16,9 +15,7 @@ from envlock.runtime.release import parse_release
 LISTING_VERSION = 1
 
 
-def describe_ranking(
-    candidates: Iterable[Candidate], needs: BaseNeeds, pinned: Mapping[Reference, Pinned]
-) -> dict[str, object]:
+def describe_ranking(candidates: Iterable[Candidate], needs: BaseNeeds) -> dict[str, object]:
     """Return the base images for a lockfile, in their order."""
     wanted = asdict(needs)
     # The lockfile has the same.
@@ -26,23 +23,16 @@ def describe_ranking(
     return {
         "listing_version": LISTING_VERSION,
         "wanted": wanted,
-        "candidates": [
-            _describe_candidate(candidate, needs, pinned.get(candidate.reference))
-            for candidate in candidates
-        ],
+        "candidates": [_describe_candidate(candidate, needs) for candidate in candidates],
     }
 
 
-def _describe_candidate(
-    candidate: Candidate, needs: BaseNeeds, pinned: Pinned | None
-) -> dict[str, object]:
-    python_from = archive = digest = manifest = None
+def _describe_candidate(candidate: Candidate, needs: BaseNeeds) -> dict[str, object]:
+    python_from = archive = None
     if candidate.python_from is not None:
         python_from = str(candidate.python_from)
     if candidate.python_archive is not None:
         archive = asdict(candidate.python_archive)
-    if pinned is not None:
-        digest, manifest = pinned.reference.digest, pinned.manifest
     return {
         "route": candidate.route,
         "image": str(candidate.reference),
@@ -52,8 +42,6 @@ def _describe_candidate(
         "mismatches": list(candidate.mismatches),
         "python_from": python_from,
         "python_archive": archive,
-        "digest": digest,
-        "manifest": manifest,
         "reason": explain_candidate(candidate, needs),
     }
 

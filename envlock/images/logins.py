@@ -187,7 +187,6 @@ def _unreadable(path: Path, reason: str) -> RegistryError:
     return RegistryError(
         f"cannot read the logins in {path}: {reason}",
         hint="correct the file, or name another folder in DOCKER_CONFIG",
-        ours=True,
     )
 
 
@@ -195,5 +194,4 @@ def _make_login_error(reason: str) -> RegistryError:
     return RegistryError(
         f"Docker's configuration gave no login: {reason}",
         hint="correct it, or set DOCKER_CONFIG to an empty folder to continue without logins",
-        ours=True,
     )

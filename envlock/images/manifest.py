@@ -261,14 +261,9 @@ class RegistryError(OutsideError):
     """A registry could not be reached, refused, or has something other than what was requested.
 
     Attributes:
-        ours: the reason lies on our side, so that another program may succeed, such as a container
-            engine with its own logins and certificates.
         gone: it does not have this image, or no longer has it.
     """
 
-    def __init__(
-        self, message: str, *, hint: str | None = None, ours: bool = False, gone: bool = False
-    ) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, gone: bool = False) -> None:
         super().__init__(message, hint=hint)
-        self.ours = ours
         self.gone = gone

@@ -166,11 +166,7 @@ class Registry:
             hint = error.hint
             if error.status is not None and error.passing:
                 hint = LATER_HINT.format(reference.registry)
-            # Without a status, the registry could not be reached: a container engine may reach it
-            # in another way.
-            raise RegistryError(
-                f"cannot look up {reference}: {error.message}", hint=hint, ours=error.status is None
-            ) from None
+            raise RegistryError(f"cannot look up {reference}: {error.message}", hint=hint) from None
         if answer.status != 200:
             raise self._explain_refusal(reference, answer, query.path)
         return answer
@@ -232,7 +228,6 @@ class Registry:
             raise RegistryError(
                 f"{reference.registry} names a token server without https",
                 hint="ask its administrator, or use a mirror",
-                ours=True,
             )
         parameters = {"scope": f"repository:{reference.repository}:{actions}"}
         if "service" in challenge.values:
@@ -283,7 +278,6 @@ class Registry:
             return RegistryError(
                 f"{denied}: it sends logins to {host}, which is not known as its token server",
                 hint=f"if it is its token server, set {TOKEN_SERVERS}={registry}={host}",
-                ours=True,
             )
         origin = self._find_origin(registry)
         if not answer.url.startswith(f"{origin}/"):
@@ -292,7 +286,6 @@ class Registry:
             return RegistryError(
                 f"cannot look up {reference}: {origin} redirects, and {message}",
                 hint=f"check that proxy and firewall allow {storage}, or use a mirror (`--mirror`)",
-                ours=True,
             )
         with_login = "without a login"
         if self._logins(registry):
@@ -300,7 +293,6 @@ class Registry:
         return RegistryError(
             f"{denied}: {answer.status} {with_login}",
             hint=f"check the name; if it is private, run `docker login {registry}`",
-            ours=True,
         )
 
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         route: str
         usable: bool
         mismatches: Sequence[str]
-        digest: str | None
         python_from: str | None
         python_archive: PythonArchive | None
         reason: str
@@ -180,8 +179,6 @@ def _describe_wanted(wanted: Mapping[str, str | None], names: Iterable[str]) -> 
 
 def _explain_candidate(number: int, row: Candidate) -> Lines:
     yield "title", f"{number}  {row['image']}{_judge_candidate(row)}"
-    if row["digest"] is not None:
-        yield "plain", f"   pinned: {row['digest']}"
     python = row["python_from"]
     if not python and row["python_archive"]:
         python = row["python_archive"]["file"]
@@ -202,7 +199,7 @@ def _list_legend(shown: Sequence[Candidate], more: int) -> Lines:
     yield "plain", ""
     for candidate in shown:
         if any(holding["expected"] for holding in candidate["holds"].values()):
-            yield "note", "~ expected by other images of that month; `--resolve` asks the registry"
+            yield "note", "~ expected by other images of that month"
             break
     if more:
         yield "note", f"{more} more with `--format json`"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from envlock.data.image_tables import Tables, load_image_tables
 from envlock.images.cards import find_capability, list_runnable, split_gpu
-from envlock.images.choose import Find, candidates, collect_trust, look_up, resolve_image
+from envlock.images.choose import Find, candidates
 from envlock.images.listing import describe_all, describe_ranking
 from envlock.images.needs import BaseNeeds, collect_lock_needs
-from envlock.images.reference import parse_digest, parse_mirror, parse_platform
 from envlock.images.sources.interpreters import find_unlisted_machine
 from envlock.runtime.errors import OutsideError
 from envlock.workflows.locks import load_lock
@@ -23,51 +20,22 @@ if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
 
-def base_images(
-    lock: Source | None = None,
-    *,
-    resolve: bool = False,
-    platform: str | None = None,
-    mirrors: Sequence[str] = (),
-    accept: str | None = None,
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
+def base_images(lock: Source | None = None) -> dict[str, Any]:
     """Return the base images for a lockfile as JSON values, the best first; without a lockfile, all
     known ones.
 
     Args:
         lock: the lockfile to rank them for.
-        resolve: ask the registries for digests, and for the contents of the best images.
-        platform: `linux/amd64` or `linux/arm64`; the lockfile's own when not given.
-        mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
-        accept: the digest to accept for a release's tag that has moved.
-        progress: shows what is being done.
 
     Raises:
-        ImageMismatch: the tag of the best image, a release, has moved: its digest is not the known
-            one.
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
-        OutsideError: a registry could not be reached, or refused the request.
-        UsageError: a platform, mirror or digest is malformed, or no image can be the machine of the
-            lockfile.
+        UsageError: no image can be the machine of the lockfile.
     """
+    tables = load_image_tables()
     if lock is None:
-        return describe_all(load_image_tables())
-    model = load_lock(lock)
-    named = parse_platform(platform) if platform is not None else None
-    needs = collect_lock_needs(model, named)
-    if not resolve:
-        return describe_ranking(candidates(needs, load_image_tables()), needs, {})
-    places = [parse_mirror(text) for text in mirrors]
-    accepted = parse_digest(accept) if accept is not None else None
-    trust = collect_trust(model.base_image, accepted)
-    progress.say("asking the registries")
-    tables = refresh_tables(needs, progress)
-    find = partial(
-        resolve_image, get_registry_finder(), platform=needs.platform, mirrors=places, trust=trust
-    )
-    found, pinned = look_up(candidates(needs, tables), needs, tables, find)
-    return describe_ranking(found, needs, pinned)
+        return describe_all(tables)
+    needs = collect_lock_needs(load_lock(lock), None)
+    return describe_ranking(candidates(needs, tables), needs)
 
 
 def find_gpu_support(gpu: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 from envlock.containers.engines import AUTO, ENGINES
 from tests.conftest import Command
 from tests.containers.plans import DIGEST, lock, without
+from tests.images.registries import Shelf
 from tests.locks import encode
+from tests.web.hostile import hostile
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+PUBLIC = "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5"
 HELD = without(lock(), "mine")
 
 
@@ -41,10 +45,30 @@ def test_a_dry_run_takes_a_digest_that_is_known_in_public(envlock: Command) -> N
     write(envlock, image=..., base_image=...)
     done = envlock("build", "--dry-run", "--base", "nvcr.io/nvidia/tensorflow:25.02-tf2-py3")
     assert done.returncode == 0, done.stderr
-    assert (
-        "\nFROM nvcr.io/nvidia/tensorflow:25.02-tf2-py3@"
-        "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5\n"
-    ) in done.stdout
+    assert (f"\nFROM nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{PUBLIC}\n") in done.stdout
+
+
+def test_a_release_is_pinned_by_way_of_a_mirror(envlock: Command) -> None:
+    write(envlock, image=..., base_image=...)
+    shelf = Shelf("mirror/nvidia/tensorflow")
+    with hostile(shelf.reply) as server:
+        mirror = f"nvcr.io=127.0.0.1:{server.port}/mirror"
+        asked = ("build", "--pin", "--base", "nvcr.io/nvidia/tensorflow:25.02-tf2-py3", "--mirror", mirror)
+        missing = envlock(*asked)
+        assert missing.returncode == 5
+        assert missing.stderr.startswith(
+            f"error: 127.0.0.1:{server.port} has no mirror/nvidia/tensorflow:25.02-tf2-py3\n"
+        )
+        digest = shelf.index("25.02-tf2-py3", amd64=shelf.image())
+        moved = envlock(*asked)
+        assert moved.returncode == 1
+        assert (
+            f"known {PUBLIC}, served {digest} by 127.0.0.1:{server.port}\nhint: build on the known one" in moved.stderr
+        )
+        accepted = envlock(*asked, "--accept", digest)
+        assert accepted.returncode == 0, accepted.stderr
+    base = json.loads((envlock.folder / "envlock.lock").read_text())["base_image"]
+    assert (base["name"], base["tag"], base["digest"]) == ("nvcr.io/nvidia/tensorflow", "25.02-tf2-py3", digest)
 
 
 def test_a_dry_run_asks_nobody_for_a_digest_and_says_what_is_not_pinned(envlock: Command) -> None:

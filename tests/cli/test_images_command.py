@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 
 from envlock.data.image_tables import load_image_tables
 from tests.conftest import Command
-from tests.images.registries import Shelf, digest_of
+from tests.images.registries import digest_of
 from tests.locks import document, encode
-from tests.web.hostile import Hostile, hostile
 
 TAG = "25.02-tf2-py3"
 PUBLIC = "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5"
@@ -38,13 +36,6 @@ def lock(envlock: Command) -> Path:
     path = envlock.folder / "gpu.lock"
     path.write_bytes(encode(document(facts=NVIDIAS, unavailable={})))
     return path
-
-
-@pytest.fixture
-def shelf() -> Iterator[tuple[Shelf, Hostile]]:
-    found = Shelf("mirror/nvidia/tensorflow")
-    with hostile(found.reply) as server:
-        yield found, server
 
 
 def test_the_images_for_a_lock_as_a_table_with_reasons(envlock: Command, lock: Path) -> None:
@@ -86,45 +77,7 @@ def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
         "mismatches": [],
         "python_from": None,
         "python_archive": None,
-        "digest": None,
-        "manifest": None,
     }
-
-
-def test_resolving_by_way_of_a_mirror(envlock: Command, lock: Path, shelf: tuple[Shelf, Hostile]) -> None:
-    content, server = shelf
-    manifest = content.image()
-    index = content.index(TAG, amd64=manifest)
-    mirror = f"nvcr.io=127.0.0.1:{server.port}/mirror"
-    hub = f"docker.io=127.0.0.1:{server.port}/hub"
-    args = ("images", "gpu.lock", "--resolve", "--mirror", mirror, "--mirror", hub)
-    moved = envlock(*args)
-    assert (moved.returncode, moved.stdout) == (1, "")
-    assert f"known {PUBLIC}, served {index} by 127.0.0.1:{server.port}\nhint: build on the known one" in moved.stderr
-    done = envlock(*args, "--accept", index, "-f", "json")
-    told = json.loads(done.stdout)
-    assert (done.returncode, done.stderr) == (0, "asking the registries\n")
-    best, *others = told["candidates"]
-    assert (best["image"], best["digest"], best["manifest"]) == (f"nvcr.io/nvidia/tensorflow:{TAG}", index, manifest)
-    assert best["holds"]["cudnn"] == {"version": "9.7.1.26", "expected": False}
-    gone = next(one for one in others if "25.01" in one["image"])
-    assert (
-        f"It is not available: 127.0.0.1:{server.port} has no mirror/nvidia/tensorflow:25.01-tf2-py3." in gone["reason"]
-    )
-    text = envlock(*args, "--accept", index)
-    assert text.returncode == 0
-    assert f"   pinned: {index}\n" in text.stdout
-
-
-def test_a_registry_that_has_none_of_them(envlock: Command, lock: Path, shelf: tuple[Shelf, Hostile]) -> None:
-    _, server = shelf
-    done = envlock("images", "gpu.lock", "--resolve", "--mirror", f"nvcr.io=127.0.0.1:{server.port}/mirror")
-    assert (done.returncode, done.stdout) == (5, "")
-    assert done.stderr == (
-        "asking the registries\n"
-        f"error: 127.0.0.1:{server.port} has no mirror/nvidia/tensorflow:{TAG}\n"
-        "hint: name another image (see `envlock images`), or a mirror that has it\n"
-    )
 
 
 def test_without_a_lock_everything_is_listed(envlock: Command) -> None:
@@ -147,23 +100,9 @@ def test_without_a_lock_as_json(envlock: Command) -> None:
     assert all(len(digest) == len(digest_of(b"")) for digest in known)
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (
-            ["--resolve"],
-            "error: `--resolve`, `--mirror` and `--accept` need a lockfile\n"
-            "hint: name one: `envlock images envlock.lock`\n",
-        ),
-        (["gpu.lock", "-f", "xml"], "error: unknown format `xml`\nhint: choose from: text, json\n"),
-        (
-            ["gpu.lock", "--resolve", "--mirror", "nvcr.io"],
-            "error: invalid mirror `nvcr.io`\nhint: use REGISTRY=MIRROR, such as nvcr.io=harbor.example/nvcr\n",
-        ),
-    ],
-)
-def test_wrong_use(args: list[str], message: str, envlock: Command, lock: Path) -> None:
-    done = envlock("images", *args)
+def test_an_unknown_format(envlock: Command, lock: Path) -> None:
+    done = envlock("images", "gpu.lock", "-f", "xml")
+    message = "error: unknown format `xml`\nhint: choose from: text, json\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 

@@ -281,10 +281,10 @@ def test_the_command(envlock: Command) -> None:
     assert alone.stdout.startswith("GPUs with driver 535.104.05, of CUDA 12.2.2\n\nRuns:\n  nvcr.io/")
     told = json.loads(envlock("images", "--gpu", "535.104.05", "-f", "json").stdout)
     assert (told["gpu"], told["driver"]) == (None, {"version": "535.104.05", "newest_cuda": "12.2.2"})
-    wrong = envlock("images", "--gpu", "sm_120", "--resolve")
+    wrong = envlock("images", "envlock.lock", "--gpu", "sm_120")
     assert (wrong.returncode, wrong.stderr) == (
         2,
-        "error: `--gpu` and `--resolve` exclude each other\nhint: remove `--resolve`\n",
+        "error: `--gpu` and `LOCK` exclude each other\nhint: remove `LOCK`\n",
     )
 
 

@@ -214,7 +214,6 @@ def test_who_gets_no_token_is_not_let_in(
         f"HOST denies access to nvidia/tensorflow: {how}\n"
         "hint: check the name; if it is private, run `docker login HOST`"
     )
-    assert caught.value.ours
 
 
 def test_a_token_that_does_not_help_is_not_asked_for_again(server: Hostile, shelf: Shelf) -> None:
@@ -263,7 +262,7 @@ def test_a_tag_that_is_not_there(server: Hostile, shelf: Shelf) -> None:
     assert shown(error, server) == (
         f"HOST has no nvidia/tensorflow:{TAG}\nhint: name another image (see `envlock images`), or a mirror that has it"
     )
-    assert (error.gone, error.ours) == (True, False)
+    assert error.gone
 
 
 def test_a_digest_that_is_gone(server: Hostile, shelf: Shelf) -> None:
@@ -374,7 +373,7 @@ def test_a_registry_that_fails_every_time() -> None:
             "hint: try again later, after `docker login HOST`, or with a mirror: `--mirror HOST=...`"
         )
         asked = [request for request in server.requests if "/manifests/" in request.path]
-        assert (len(asked), error.ours) == (2, False)
+        assert len(asked) == 2
 
 
 def test_a_registry_that_is_down() -> None:
@@ -386,7 +385,6 @@ def test_a_registry_that_is_down() -> None:
         "reached: connection refused\n"
         "hint: check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)"
     )
-    assert error.ours
 
 
 # --- TLS
@@ -412,7 +410,6 @@ def test_a_registry_with_a_private_certificate(
         f"cannot look up HOST/nvidia/tensorflow:{TAG}: https://HOST/v2/nvidia/tensorflow/manifests/{TAG} is not "
         "trusted: "
     )
-    assert error.ours
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     assert registry().find(named(secure), AMD64).digest == digest
 
@@ -448,19 +445,6 @@ def test_a_mirror_is_asked_and_the_name_stays() -> None:
     assert asked == [f"harbor.example/nvcr/nvidia/tensorflow:{TAG} {AMD64}"]
     assert str(pinned.reference) == f"{NVIDIAS}@{FOUND.digest}"
     assert str(pinned.place) == f"harbor.example/nvcr/nvidia/tensorflow:{TAG}@{FOUND.digest}"
-
-
-@pytest.mark.parametrize("ours", [True, False])
-def test_a_second_source_is_asked_only_where_the_fault_is_ours(ours: bool) -> None:
-    def find(reference: Reference, platform: str) -> Found:
-        raise RegistryError("no", ours=ours)
-
-    if ours:
-        pinned = resolve_image(find, NVIDIAS, AMD64, second=lambda reference, platform: "sha256:" + "c" * 64)
-        assert (pinned.reference.digest, pinned.manifest, pinned.config) == ("sha256:" + "c" * 64, None, None)
-    else:
-        with pytest.raises(RegistryError):
-            resolve_image(find, NVIDIAS, AMD64, second=lambda reference, platform: "sha256:" + "c" * 64)
 
 
 def _found(reference: Reference, platform: str) -> Found:

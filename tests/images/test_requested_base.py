@@ -19,7 +19,6 @@ from envlock.images.choose import (
     choose_offline,
     choose_online,
     collect_trust,
-    look_up,
     make_base_image,
 )
 from envlock.images.cuda_requirements import check_gpu_code
@@ -85,11 +84,6 @@ def test_online_the_python_of_a_base_is_looked_up_too() -> None:
     older = gpu(next(row for row in BUILDS if row.tensorflow == "2.13.0"), "3.11.13")
     needs = replace(collect_needs(older), libc="2.35", cudnn="8.9.6")
     assert choose_online(needs, BaseRequest(), TABLES, pinned).python is not None
-
-
-def test_an_image_without_a_config_keeps_what_the_tables_say() -> None:
-    ordered, found = look_up(FOUND, ASKED, TABLES, lambda reference: replace(pinned(reference), config=None))
-    assert (ordered[0].holds, len(found)) == (FOUND[0].holds, 3)
 
 
 def test_a_downloaded_python_is_recorded() -> None:

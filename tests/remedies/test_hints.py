@@ -158,9 +158,6 @@ CASES = (
     Case("cli/capture.py", "capture --index-url x", "add `--hashes`", "capture --hashes --index-url x"),
     Case("cli/diff.py", "diff - -", "name a file or `live`", "diff envlock.lock live"),
     Case("cli/doctor.py", "doctor --setup x:y", "add `--prove`", "doctor --prove --setup x:y", another="TensorFlow"),
-    Case(
-        "cli/images.py", "images --mirror a=b", "`envlock images envlock.lock`", "images envlock.lock --mirror a.b=c.d"
-    ),
     Case("cli/options.py", "show --line --summary", "remove `--summary`", "show --line"),
     Case("cli/parser.py", "verfy", "did you mean `verify`", "verify"),
     Case(
