@@ -30,13 +30,14 @@ ROUNDING = "#include <fenv.h>\\n__attribute__((constructor)) static void f(void)
 LOADER = "ld-linux"  # the shell that prepares a row needs it as well
 LARGE = 60 << 20  # bytes of a library that is not copied for a row
 LOOK = """
-import json, sys, tensorflow
+import importlib.util, json, sys, tensorflow
 maps = [line.split(maxsplit=5)[-1].strip() for line in open("/proc/self/maps") if "x" in line.split()[1]]
 modules = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
 print(json.dumps({
     "mapped": sorted({path for path in maps if path.startswith("/")}),
     "modules": {name: file for name, file in modules.items() if file and file.endswith(".py")},
     "standard": sorted(sys.stdlib_module_names),
+    "sitecustomize": getattr(importlib.util.find_spec("sitecustomize"), "origin", None),
 }))
 """
 
@@ -50,12 +51,15 @@ class Seen:
         packaged: libraries of packages.
         standard: files of the standard library that ran, by the module.
         modules: files of packages that ran, by the module.
+        sitecustomize: the file that Python finds by this name; Debian's Python has one of its own, which hides any
+            in site-packages.
     """
 
     libraries: tuple[str, ...]
     packaged: tuple[str, ...]
     standard: dict[str, str]
     modules: dict[str, str]
+    sitecustomize: str | None
 
 
 def look(python: Path) -> Seen:
@@ -76,6 +80,7 @@ def look(python: Path) -> Seen:
             if name.partition(".")[0] in is_standard and "/site-packages/" not in file
         },
         {name: file for name, file in files if "/site-packages/" in file},
+        found["sitecustomize"],
     )
 
 
@@ -183,12 +188,15 @@ def _add_module(rng: random.Random, seen: Seen) -> Row:
     }
 
 
-def _add_startup(rng: random.Random, _seen: Seen) -> Row:
+def _add_startup(rng: random.Random, seen: Seen) -> Row:
     name = rng.choice(["sitecustomize.py", "usercustomize.py", "zz.pth", "zz/__init__.py"])
     where, folder = rng.choice(
         [("the folder of PYTHONPATH", "$S/path"), ("site-packages", "$SITE")]
     )
-    runs = name == "sitecustomize.py" or (name == "zz.pth" and folder == "$SITE")
+    runs = {
+        "sitecustomize.py": folder == "$S/path" or seen.sitecustomize is None,
+        "zz.pth": folder == "$SITE",
+    }.get(name, False)
     return {
         "id": f"{name} appears in {where}",
         "moves": runs,
