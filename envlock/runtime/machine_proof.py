@@ -35,7 +35,7 @@ SECTIONS = ("python", "tensorflow", "cuda", "numpy", "system", "environ")
 them.
 """
 
-COUNTS = ("intra_op_threads", "inter_op_threads", "affinity_count", "quota")
+COUNTS = ("intra_op_threads", "inter_op_threads", "affinity_count", "quota", "joblib_count")
 """Facts of `cpu` that the canary does not depend on: it sets its own thread counts."""
 
 

@@ -12,7 +12,7 @@ from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.cpu import collect, read_quota
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
-from tests.machines import machine, write
+from tests.machines import distribution, machine, write
 
 AARCH64 = """\
 processor\t: 0
@@ -132,3 +132,51 @@ def test_the_quota(groups: str, files: dict[str, str | bytes], cpus: float | Non
     write(tmp_path / "sys/fs/cgroup", files)
     found = read_quota(machine(tmp_path, files={"proc/self/cgroup": groups}))
     assert (found, type(found)) == (cpus, type(cpus))
+
+
+CORES = """\
+processor\t: {number}
+physical id\t: {socket}
+core id\t\t: {core}
+"""
+
+
+def _count_for_joblib(
+    folder: Path, *, sockets: int = 1, quota: str = "max 100000", lscpu: str | None = "usr/bin", package: str = "joblib"
+) -> Any:
+    """Return what is recorded on a machine with two processors to each of two cores to each socket."""
+    places = [(socket, core) for socket in range(sockets) for core in (0, 1) for _ in (1, 2)]
+    texts = [CORES.format(number=number, socket=s, core=c) for number, (s, c) in enumerate(places)]
+    files = {"proc/cpuinfo": "\n".join(texts), "sys/fs/cgroup/cpu.max": quota}
+    machine(folder, files=files)
+    if lscpu is not None:
+        program = write(folder, {f"{lscpu}/lscpu": "#!/bin/sh"}) / lscpu / "lscpu"
+        program.chmod(0o755)
+    distribution(folder / "site", package, "1.0")
+    host = FourOfEight(str(folder), {"PATH": "/opt/bin:/usr/bin"}, [str(folder / "site")], {})
+    found = collect(host)
+    assert isinstance(found, dict)
+    return found.get("joblib_count", "not asked")
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, 2),
+        ({"sockets": 2}, 4),  # four of eight processors: what it may use
+        ({"quota": "50000 100000"}, 1),
+        ({"quota": "250000 100000"}, 3),
+        ({"quota": "900000 100000"}, 2),
+        ({"lscpu": None}, 2),
+        ({"package": "loky"}, 2),
+        ({"package": "six"}, "not asked"),
+    ],
+    ids=str,
+)
+def test_what_joblib_counts(tmp_path: Path, changed: dict[str, Any], expected: Any) -> None:
+    assert _count_for_joblib(tmp_path, **changed) == expected
+
+
+def test_another_program_than_the_systems_that_counts_cores_is_held_by_its_content(tmp_path: Path) -> None:
+    assert str(_count_for_joblib(tmp_path, lscpu="opt/bin")).startswith("sha256:")
+    assert _count_for_joblib(tmp_path, lscpu="opt/bin", quota="100000 100000") == 1  # nobody asks it

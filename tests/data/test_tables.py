@@ -69,7 +69,7 @@ LISTED = {
     ],
     "functional": [
         *("cpu.**", "cpu.affinity_count", "cpu.family", "cpu.flags", "cpu.inter_op_threads", "cpu.intra_op_threads"),
-        *("cpu.model", "cpu.model_name", "cpu.quota", "cpu.vendor"),
+        *("cpu.joblib_count", "cpu.model", "cpu.model_name", "cpu.quota", "cpu.vendor"),
         *("cuda.**", "cuda.*.build_id", "cuda.*.claimed_by", "cuda.*.compat_cuda", "cuda.*.compat_drivers"),
         *("cuda.*.file", "cuda.*.linkage", "cuda.*.problem", "cuda.*.record_sha256", "cuda.*.resolved_by"),
         *("cuda.*.size", "cuda.*.soname", "cuda.*.wheel_version", "cuda.cuda_driver.**", "cuda.cuda_driver.build_id"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 
+from envlock.runtime.distributions import find_distributions
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import note, read_bytes
+from envlock.runtime.startup import hash_bytes
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Mapping, Optional, Union
+    from typing import Dict, List, Mapping, Optional, Union
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
@@ -20,6 +23,8 @@ _NAMES = {
     "model": ("model", "CPU part"),
     "model_name": ("model name",),
 }
+_SYSTEM = ("/usr/bin", "/bin")
+_PROGRAM_LIMIT = 1 << 20  # bytes
 
 
 def collect(host: Host) -> Union[Tree, Unavailable]:
@@ -38,7 +43,54 @@ def collect(host: Host) -> Union[Tree, Unavailable]:
     facts["quota"] = read_quota(host)
     facts["intra_op_threads"] = _parse_threads(host.environ, "TF_NUM_INTRAOP_THREADS", affinity)
     facts["inter_op_threads"] = _parse_threads(host.environ, "TF_NUM_INTEROP_THREADS", affinity)
+    if find_distributions(host).keys() & {"joblib", "loky"}:
+        facts["joblib_count"] = _count_for_joblib(host, text, affinity)
     return facts
+
+
+def _count_for_joblib(host: Host, text: str, affinity: Optional[int]) -> Union[int, str]:
+    """Return how many processors joblib counts, which is how many threads scikit-learn's loops have: those that
+    it may use, or all cores; the digest of the program that it asks for the cores if that is not the system's.
+
+    Source: `cpu_count(only_physical_cores=True)` in joblib/externals/loky/backend/context.py. LOKY_MAX_CPU_COUNT,
+    which it reads as well, is a fact by itself.
+    """
+    processors = [each for each in text.split("\n\n") if each.startswith("processor")]
+    usable = len(processors) if affinity is None else affinity
+    try:
+        quota = _read_v2_quota(host, "") or _read_v1_quota(host, "")  # of this group, not its own
+    except (OSError, ValueError, ZeroDivisionError):
+        quota = None
+    if quota is not None:
+        usable = min(usable, -int(-quota // 1))  # rounded upwards
+    if usable < len(processors):
+        return max(usable, 1)
+    program = _find_program(host, "lscpu")
+    if program is not None and os.path.dirname(program) not in map(host.system, _SYSTEM):
+        return hash_bytes(read_bytes(program, _PROGRAM_LIMIT) or b"")
+    return _count_cores(processors, has_sockets=program is not None)
+
+
+def _find_program(host: Host, name: str) -> Optional[str]:
+    """Return the file that a command of this name is."""
+    for folder in host.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(host.system(folder) if folder.startswith("/") else folder, name)
+        note(path)
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    return None
+
+
+def _count_cores(processors: List[str], *, has_sockets: bool) -> int:
+    """Return how many cores the processors are: as `lscpu` counts them, or without it, as joblib does, which takes
+    cores of two sockets for one; the number of processors where the kernel does not say.
+    """
+    names = ("physical id", "core id") if has_sockets else ("core id",)
+    cores = set()
+    for each in processors:
+        lines = each.splitlines()
+        cores.add(tuple(line for line in lines if line.startswith(names)))
+    return len(cores) if cores != {()} else len(processors)
 
 
 def _parse_first_processor(text: str) -> Dict[str, str]:
