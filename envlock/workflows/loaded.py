@@ -26,8 +26,22 @@ TIMEOUT = 300.0
 COMPUTING = ("tensorflow", "jax", "torch")
 IMPORTS = (*COMPUTING, "numpy", "keras")
 """In this order, where they are facts: the first that computes brings most of the others."""
-PASSING = ("_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "WINDOWID")
-"""Variables of a terminal, which differ from one shell to the next."""
+PASSING = (
+    "_",
+    "COLUMNS",
+    "LINES",
+    "MFLAGS",
+    "OLDPWD",
+    "PRE_COMMIT",
+    "PWD",
+    "SHLVL",
+    "TERM",
+    "WINDOWID",
+)
+PASSING_PREFIXES = ("GIT_", "MAKE", "SSH_", "TMUX", "XDG_SESSION_")
+"""Variables of a terminal, a login, a target of make or a hook of git, which differ from one shell to the
+next; git's have the time of each commit.
+"""
 NOW = "loaded: observed in a process of its own"
 BEFORE = "loaded: as observed before; nothing that the observation rested on has changed"
 
@@ -104,7 +118,10 @@ def observe(
 
 def _make_key(names: list[str], python: Path | None, environ: Mapping[str, str]) -> str:
     """Return the name of the note on an observation: what the process would be started with."""
-    variables = sorted((name, environ[name]) for name in environ if name not in PASSING)
+    kept = (
+        name for name in environ if name not in PASSING and not name.startswith(PASSING_PREFIXES)
+    )
+    variables = sorted((name, environ[name]) for name in kept)
     state = [__version__, names, str(python or ""), variables]
     return "seen-" + sha256(json.dumps(state).encode("ascii")).hexdigest()
 

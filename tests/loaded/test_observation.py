@@ -32,6 +32,12 @@ def test_nothing_is_a_difference_twice(environment: Environment) -> None:
     assert environment.ask(LD_LIBRARY_PATH=str(environment.folder / "lib")) == []
 
 
+def test_a_hook_of_git_and_a_target_of_make_believe_the_last_observation(environment: Environment) -> None:
+    for number in ("1", "2"):
+        hook = {"GIT_AUTHOR_DATE": f"@{number} +0000", "MAKELEVEL": number, "SSH_CONNECTION": f"::1 {number} ::1 22"}
+        assert environment.run("verify", "-v", **hook).stdout.splitlines()[-1] == BEFORE
+
+
 def test_a_copy_of_the_systems_own_library_in_a_search_path_is_no_difference(environment: Environment) -> None:
     library = find_library("libffi.so")
     (environment.folder / "lib").mkdir()
