@@ -231,6 +231,9 @@ def capture(
             need_tensorflow=not place.without_tensorflow,
             progress=Terminal(quiet),
         )
+    if earlier is not None and not wanted.only:
+        for text in describe_replaced(earlier, lock):
+            talk(f"warning: {text}", quiet=quiet)
     _write(path, lock, earlier, canary=wanted.canary, quiet=quiet)
     if wanted.hashes:
         for line in describe_proofs(lock):
@@ -331,7 +334,7 @@ def _write(
     if path is None:
         emit(lock.to_bytes())
         return
-    _save(lock, path, earlier, quiet=quiet)
+    envlock.save(lock, path, earlier)
     verb = "wrote" if earlier is None else "renewed"
     talk(f"{verb} {path}: {_describe_lock(lock)}", quiet=quiet)
     for text in count_held(lock.to_document()):
@@ -343,14 +346,6 @@ def _write(
         talk(f"warning: {text}", quiet=quiet)
     if canary:
         talk(f"  {describe_canary(lock)}", quiet=quiet)
-
-
-def _save(lock: Lockfile, path: Path, earlier: Lockfile | None, *, quiet: bool) -> None:
-    """Write a lockfile, after a warning if it replaces that of another environment."""
-    if earlier is not None:
-        for text in describe_replaced(earlier, lock):
-            talk(f"warning: {text}", quiet=quiet)
-    envlock.save(lock, path, earlier)
 
 
 def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:

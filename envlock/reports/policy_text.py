@@ -49,7 +49,10 @@ def render_ways(path: str, found: Iterable[Explained]) -> Iterable[tuple[str, st
     if not differing:
         return
     name = shlex.quote(path)
-    yield "plain", f"to accept what differs: `envlock capture --only {name}`"
+    yield (
+        "plain",
+        f"to accept what differs: `envlock capture --only {name}`; with all else: `envlock capture`",
+    )
     if any(map(is_machine, differing)):
         yield "plain", "to accept this machine, too: `envlock capture --add-machine`"
     # No rule of a project applies to what computes.
