@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 ASK_AGAIN = "Remove the cause, or let the policy ignore the path."
 LOCK_AGAIN = "Capture again where it can be collected, or let the policy ignore the path."
 UNINSTALL = "Uninstall it."
+TAKE_AWAY = (
+    "No installer put it there: remove its folder, or the entry of PYTHONPATH that leads to it."
+)
 NOTHING = "Nothing to do."
 PROVEN = "proven"
 PROVE = (
@@ -521,7 +524,9 @@ def _make_finding(
     is_package = path.startswith("packages.") and path.count(".") == 1
     if old is ABSENT and is_package:
         # The remedy in the row is about the locked package, which does not exist here.
-        fix = UNINSTALL if severity == ERROR else NOTHING
+        is_installed = isinstance(new, dict) and new.get("installer") is not None
+        remedy = UNINSTALL if is_installed else TAKE_AWAY
+        fix = remedy if severity == ERROR else NOTHING
     message = f"{path}: {clean(names[0])} {_show(path, old)}, {clean(names[1])} {_show(path, new)}"
     known = policy.describe_need(path)
     if known and severity != INFO:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from envlock.runtime.compare import TAKE_AWAY
 from envlock.runtime.short_report import INSTALL
 from tests.conftest import Command
 from tests.machines import distribution
@@ -74,10 +75,12 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
         "does not match under policy strict: 1 fact differs\n"
         "  x packages.other: locked absent, live 2.0\n"
         "      why: An additional or missing package can replace a kernel, a backend or a plug-in.\n"
-        "      fix: Uninstall it.\n"
+        f"      fix: {TAKE_AWAY}\n"
         f"{INSTALL}; for other ways: `envlock explain packages.other`\n"
     )
     assert (tmp_path / "x.lock").read_bytes() == before
+    shutil.rmtree(site / "other-2.0.dist-info")
+    assert envlock("capture", "--check", "-o", "x.lock", environ=environ).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from envlock.runtime.compare import TAKE_AWAY
 from envlock.runtime.machines import get_profile
 from envlock.runtime.short_report import INSTALL, LINES
 from envlock.workflows import init
@@ -193,7 +194,7 @@ def test_an_additional_tool_needs_nothing(project: Project) -> None:
     distribution(project.site, "scipy", "1.0", {})
     found = json.loads(project.run("verify", "--format", "json", code=1).stdout)["findings"]
     fixes = {each["where"]["fact"]: each["fix"] for each in found}
-    assert (fixes["packages.ipykernel"], fixes["packages.scipy"]) == ("Nothing to do.", "Uninstall it.")
+    assert (fixes["packages.ipykernel"], fixes["packages.scipy"]) == ("Nothing to do.", TAKE_AWAY)
 
 
 def test_the_exception_is_short_begins_with_the_cause_and_ends_with_the_way_out(project: Project) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.runtime.collectors import Snapshot, take_snapshot
-from envlock.runtime.compare import ASK_AGAIN, LOCK_AGAIN, STEADY, compare
+from envlock.runtime.compare import ASK_AGAIN, LOCK_AGAIN, STEADY, TAKE_AWAY, compare
 from envlock.runtime.facts import Unavailable, is_same, iter_leaves
 from envlock.runtime.judgement import judge
 from envlock.runtime.policies import Policy, find_effect, is_protected, names
@@ -102,13 +102,17 @@ def test_what_to_do_about_a_package_that_nobody_locked() -> None:
     def fixes(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, str]]:
         return [(each.severity, each.fix) for each in compare((old, {}), (new, {}), STRICT)]
 
-    one = {"packages": {"h5py": {"version": "3.1"}}}
+    one = {"packages": {"h5py": {"version": "3.1", "installer": "uv"}}}
     assert fixes({"packages": {}}, one) == [(ERROR, "Uninstall it.")]
+    unowned = {"packages": {"h5py": {"version": "3.1", "installer": None}}}
+    assert fixes({"packages": {}}, unowned) == [(ERROR, TAKE_AWAY)]
     assert fixes({"packages": {}}, {"packages": {"pip": {"version": "26.1"}}}) == [(INFO, "Nothing to do.")]
     row = STRICT.row("packages.h5py")["fix"]
     assert "Uninstall" not in row
     assert fixes(one, {"packages": {}}) == [(ERROR, row)]
-    assert fixes({"packages": {"h5py": {}}}, one) == [(ERROR, STRICT.row("packages.h5py.version")["fix"])]
+    assert fixes({"packages": {"h5py": {"installer": "uv"}}}, one) == [
+        (ERROR, STRICT.row("packages.h5py.version")["fix"])
+    ]
     assert fixes({"numpy": {}}, {"numpy": {"version": "2"}}) == [(ERROR, STRICT.row("numpy.version")["fix"])]
 
 
