@@ -372,8 +372,25 @@ RESUMED = "resume-optimizer"
 """The row on an optimizer that starts again where a training continues."""
 _OPTIMIZER = re.compile("iteration|momentum|velocity|learning_rate")
 """What the variables of an optimizer are called."""
-WHY = "Another version, device or instruction set computes this operation with another kernel, or in another order."
-FIX = "Make the conditions that differ equal; `envlock verify` says how."
+REASONS = {
+    "operation": (
+        "Another version, device or instruction set computes this operation with another kernel, or in another order.",
+        "Make the conditions that differ equal; `envlock verify` says how.",
+    ),
+    "carried": (
+        "It was given other values: by operations that only one side ran, Python, NumPy, a seed, a file or an earlier run.",
+        "Give both runs the same seed, data and state.",
+    ),
+    "longer": (
+        "One run ended earlier, or was given more data.",
+        "Record as many steps of both.",
+    ),
+    "not-comparable": (
+        "Another program, or another commit, runs other operations.",
+        "Record the same program on both sides.",
+    ),
+}
+"""Why, and what to do, by the rule of a finding."""
 TITLES = {
     "operation": "an operation gave different bits from equal inputs",
     "carried": "a value from outside the traced operations differs",
@@ -488,7 +505,8 @@ def _make_finding(
         place = pair.a.place
         if place is not None:
             where.file, where.line, where.function = place
-    return Finding(rule, severity, where, message=message, why=WHY, fix=FIX, source=SOURCE)
+    why, fix = REASONS[rule]
+    return Finding(rule, severity, where, message=message, why=why, fix=fix, source=SOURCE)
 
 
 def _report_parting(parting: Parting) -> Finding:

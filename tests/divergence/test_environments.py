@@ -100,6 +100,7 @@ def test_other_verdicts(tmp_path: Path, b: list[Record | Value], answer: str, ru
     found = report(str(write(tmp_path / "a", RUN)), str(write(tmp_path / "b", b)))
     assert [(each.rule, each.severity, each.message) for each in found.findings] == [(rule, "error", message)]
     assert (found.headline.partition(": ")[0], found.exit_code) == (answer, 1)
+    assert "kernel" not in found.findings[0].why
 
 
 def test_what_one_has_more_in_the_same_step_is_no_difference(tmp_path: Path) -> None:
