@@ -11,7 +11,6 @@ docs/reference/advice.md      from tests/diagnosis/advice.toml
 docs/reference/cli.md         from the help of each command
 docs/reference/python.md      from the docstrings of the public names
 README.md                     the table of commands
-docs/contributing/tour.md     the line numbers of its links
 docs/contributing/rooms.svg   from the imports of envlock/
 """
 
@@ -36,7 +35,6 @@ import remedies_page
 import rooms
 import settings_schema
 import team_base
-import tour
 from packaging.specifiers import SpecifierSet
 from typer.main import get_command
 
@@ -52,7 +50,6 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 GROUPS = {"diverge": ("run", "record", "compare"), "fleet": ("run", "report", "check")}
 """Commands that have commands, the first of which the README links to."""
-TOUR = "docs/contributing/tour.md"
 ROW = re.compile(r"^  (?:-|[A-Z]+ <).*\n(?: {4,}.*\n)*", re.MULTILINE)
 """An option or argument of a help."""
 SHARED = 4
@@ -460,7 +457,6 @@ def outputs() -> dict[str, str]:
         "docs/reference/python.md": python_page.page(),
         "README.md": readme(),
         "docs/contributing/rooms.svg": rooms.draw_rooms(ROOT / "envlock"),
-        TOUR: tour.number_links((ROOT / TOUR).read_text(encoding="utf-8"), ROOT),
         "Dockerfile.base": newest_base(),
     }
 
