@@ -22,8 +22,9 @@ from envlock.containers.engines import ENGINES
 from envlock.containers.engines.engine import Order
 from envlock.containers.engines.engine_errors import Trail
 from envlock.containers.engines.find import list_commands
-from envlock.diagnosis.checks import RULES, Rule
+from envlock.diagnosis.checks import CHECKS, Check
 from envlock.diagnosis.diagnosed_environment import Environment
+from envlock.diagnosis.doctor_table import load_titles
 from envlock.fleet.engines import ENGINES as LAUNCHERS
 from envlock.fleet.engines import Launcher
 from envlock.images.candidate import Candidate
@@ -219,7 +220,7 @@ def test_a_wrong_format_is_found() -> None:
 # --- the doctor's functions
 
 
-def wrong_check(name: str, check: Rule) -> Iterator[str]:
+def wrong_check(name: str, check: Check) -> Iterator[str]:
     """Yield what a function does on an environment of which nothing is known."""
     try:
         found = list(check(Environment({}, {}, {})))
@@ -227,13 +228,13 @@ def wrong_check(name: str, check: Rule) -> Iterator[str]:
         yield f"`{name}` raises {type(error).__name__} where nothing is known: see {PAGES}/rule.md"
         return
     for each in found:
-        if each.rule not in RULES:
-            yield f"`{name}` finds `{each.rule}`, which has no line in RULES: see {PAGES}/rule.md"
+        if each.rule not in load_titles():
+            yield f"`{name}` finds `{each.rule}`, which has no row in doctor.toml: see {PAGES}/rule.md"
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_a_function_of_the_doctor(name: str) -> None:
-    told(wrong_check(name, RULES[name][0]))
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_function_of_the_doctor(check: Check) -> None:
+    told(wrong_check(check.__name__, check))
 
 
 def test_a_wrong_function_of_the_doctor_is_found() -> None:
@@ -244,7 +245,7 @@ def test_a_wrong_function_of_the_doctor_is_found() -> None:
         yield Finding(str(environment.facts["gone"]), ERROR, "x", message="", why="", fix="", source="")
 
     assert [each.partition(":")[0] for rule in (check, fail) for each in wrong_check("new", rule)] == [
-        "`new` finds `unlisted`, which has no line in RULES",
+        "`new` finds `unlisted`, which has no row in doctor.toml",
         "`new` raises KeyError where nothing is known",
     ]
 

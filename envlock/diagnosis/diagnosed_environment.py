@@ -9,12 +9,6 @@ from typing import Any
 from envlock.data import determinism
 from envlock.data.specifiers import matches_specifier, matches_version, parse_version
 
-CHOSEN = (
-    "nothing to do: the lockfile locks this choice, and `envlock verify` compares what that "
-    "library takes"
-)
-"""The fix for another back end of Keras that a lockfile has."""
-
 
 @dataclass(frozen=True)
 class Requirement:

@@ -9,6 +9,8 @@ from envlock.data import determinism as tables
 from envlock.data.determinism import resolve_citation
 from envlock.diagnosis import variable_values
 from envlock.diagnosis.diagnosed_environment import Environment
+from envlock.diagnosis.doctor_table import make_finding
+from envlock.diagnosis.remedies import Remedy
 from envlock.runtime.report import Finding
 
 Variable = Literal["XLA_FLAGS", "TF_XLA_FLAGS"]
@@ -67,15 +69,13 @@ def _number_strange_flags(environment: Environment) -> dict[Variable, list[int]]
 def _make_unknown_finding(
     environment: Environment, variable: Variable, shown: str, fix: str, source: str
 ) -> Finding:
-    return Finding(
+    return make_finding(
         "flag-unknown",
-        "error",
-        f"environ.{variable}",
-        message=f"{variable} holds {shown}, which TensorFlow {environment.tensorflow} does not know",
-        why="An unknown flag aborts the process when XLA is first used.",
-        fix=fix,
+        Remedy(fix, [fix]),
+        variable=variable,
+        shown=shown,
+        tensorflow=environment.tensorflow,
         source=source,
-        commands=[fix],
     )
 
 
@@ -98,15 +98,14 @@ def check_flag_values(environment: Environment) -> Iterator[Finding]:
         # The same flag may stand there once more, with a value that is right.
         fix = variable_values.make_removal_line(variable, name, value=value)
         text = f"{name}={value}" if value else name
-        yield Finding(
+        yield make_finding(
             "flag-dangerous",
-            row.severity,
-            f"environ.{variable}",
-            message=f"{variable} holds {text}",
+            Remedy(fix, [fix]),
+            severity=row.severity,
+            variable=variable,
+            text=text,
             why=row.why,
-            fix=fix,
             source=resolve_citation(row.sources[0], tables.load_variable_table().evidence),
-            commands=[fix],
         )
 
 
@@ -114,14 +113,4 @@ def check_flag_file(environment: Environment) -> Iterator[Finding]:
     """Yield a finding if XLA_FLAGS names a file that does not exist."""
     if environment.missing_flag_file:
         line = variable_values.make_unset_line("XLA_FLAGS")
-        yield Finding(
-            "flag-file-missing",
-            "error",
-            "environ.XLA_FLAGS",
-            message="XLA_FLAGS does not start with --, and no file of that name exists",
-            why="A value that does not start with -- names a file with flags; a missing file aborts "
-            "the process.",
-            fix=line,
-            source="measured: TensorFlow 2.21",
-            commands=[line],
-        )
+        yield make_finding("flag-file-missing", Remedy(line, [line]))

@@ -15,6 +15,7 @@ from envlock.data.compatibility import (
 from envlock.data.determinism import resolve_citation
 from envlock.data.image_tables import load_image_tables
 from envlock.diagnosis.diagnosed_environment import Environment
+from envlock.diagnosis.doctor_table import make_finding
 from envlock.diagnosis.remedies import Remedy, change
 from envlock.images.drivers import find_driver_floor, find_oldest_driver
 from envlock.runtime.compare import STEADY
@@ -30,8 +31,6 @@ _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices"
 _BINDING_NEEDED = ("no-binding", "binding-too-old")
 """Codes of facts that another version of NVIDIA's binding would provide."""
 
-_COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/"
-
 
 def check_driver(environment: Environment) -> Iterator[Finding]:
     """Yield a finding if the driver is too old for the CUDA runtime, or only compatible with it."""
@@ -44,42 +43,18 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
         return
     table = load_image_tables().cuda
     own, oldest = find_driver_floor(runtime, table), find_oldest_driver(runtime, table)
-    where = "gpu.driver_version"
+    newer = oldest if own is None else own.driver
     if oldest is not None and parse_release(version) < parse_release(oldest):
-        evidence = f"the driver is {version}, and CUDA {runtime} needs {oldest} or newer"
-        why = (
-            "An older driver does not run this CUDA (error 35, 803 or 804), "
-            "so TensorFlow computes on the CPU."
-        )
-        newer = oldest if own is None else own.driver
-        fix = f"install driver {newer} or newer, or a TensorFlow for an older CUDA"
-        yield Finding(
-            "driver-version",
-            "error",
-            where,
-            message=evidence,
-            why=why,
-            fix=fix,
-            source=_COMPATIBILITY,
+        yield make_finding(
+            "driver-version", version=version, runtime=runtime, oldest=oldest, newer=newer
         )
     elif own is not None and parse_release(version) < parse_release(own.driver):
-        evidence = (
-            f"the driver is {version}, older than {own.driver}, which came with CUDA {runtime}"
-        )
-        why = (
-            "It runs by minor version compatibility, "
-            "without PTX of this CUDA and features of the newer driver."
-        )
-        fix = f"install driver {own.driver} or newer if the program needs them"
-        source = resolve_citation(own.source, table.evidence)
-        yield Finding(
+        yield make_finding(
             "driver-minor-compatibility",
-            "info",
-            where,
-            message=evidence,
-            why=why,
-            fix=fix,
-            source=source,
+            version=version,
+            runtime=runtime,
+            newer=newer,
+            source=resolve_citation(own.source, table.evidence),
         )
 
 
@@ -91,33 +66,11 @@ def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
     if not _is_forward_compatible(environment) or not isinstance(version, str):
         return
     consumer_gpus = [model for model in _list_models(environment) if "GeForce" in model]
-    evidence = f"the loader finds a forward-compatible libcuda of CUDA {cuda}"
     if branches and parse_release(version)[0] not in branches:
         drivers = ", ".join(map(str, branches))
-        evidence += f", made for drivers {drivers}, and the driver is {version}"
-        why = (
-            "It works only with the kernel drivers of those branches; "
-            "with others cuInit fails with error 803 or 804."
-        )
+        yield make_finding("forward-compatibility", cuda=cuda, drivers=drivers, version=version)
     elif consumer_gpus:
-        evidence += f", and the GPU is {consumer_gpus[0]}"
-        why = (
-            "Forward compatibility is for data-centre and some professional GPUs; "
-            "others fail with error 804."
-        )
-    else:
-        return
-    where = "cuda.cuda_driver"
-    fix = "remove the compat folder from LD_LIBRARY_PATH, or install a driver of that CUDA"
-    yield Finding(
-        "forward-compatibility",
-        "error",
-        where,
-        message=evidence,
-        why=why,
-        fix=fix,
-        source=_COMPATIBILITY,
-    )
+        yield make_finding("forward-compatibility-gpu", cuda=cuda, model=consumer_gpus[0])
 
 
 def _is_forward_compatible(environment: Environment) -> bool:
@@ -160,38 +113,19 @@ def _check_capability(
     if environment.tensorflow is not None and environment.stock:
         measured = find_failure(environment.tensorflow, capability)
         if measured is not None:
-            evidence = (
-                f"{name}: TensorFlow holds no machine code for compute capability {capability}"
-            )
-            source = resolve_citation(measured.source, load_compatibility_table().evidence)
-            fix = measured.works
-            yield Finding(
-                "gpu-code",
-                "error",
-                where,
-                message=evidence,
+            yield make_finding(
+                "gpu-code-measured",
+                where=where,
+                gpu=name,
+                capability=capability,
                 why=measured.why,
-                fix=fix,
-                source=source,
+                works=measured.works,
+                source=resolve_citation(measured.source, load_compatibility_table().evidence),
             )
             return
-    evidence = f"{name}: {verdict.sentence.rstrip('.')}"
-    source = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#application-compatibility"
     fails = verdict.kind == NONE or verdict.runs is False
-    severity: Severity = "error" if fails else "warning"
-    if fails:
-        why = "No TensorFlow operation runs on that GPU."
-        fix = (
-            "use a TensorFlow with code for it (NVIDIA's image, or a later release), "
-            "or a newer driver"
-        )
-    else:
-        why = (
-            "The driver's compiler is then part of the numerics: "
-            "another driver can give different bits."
-        )
-        fix = "lock the driver version, and expect minutes of compilation at the first start"
-    yield Finding("gpu-code", severity, where, message=evidence, why=why, fix=fix, source=source)
+    row = "gpu-code" if fails else "gpu-code-compiled"
+    yield make_finding(row, where=where, gpu=name, sentence=verdict.sentence.rstrip("."))
 
 
 def _find_ptx_cuda(environment: Environment) -> str | None:
@@ -212,21 +146,13 @@ def check_unused(environment: Environment) -> Iterator[Finding]:
         return
     if not environment.gpus:
         return
-    models = " and ".join(_list_models(environment))
     number = len(environment.gpus)
     verb = "is" if number == 1 else "are"
-    evidence = (
-        f"{count(number, 'GPU')} {verb} visible ({models}), "
-        f"and TensorFlow {environment.tensorflow} is a build without CUDA"
-    )
-    why = "Everything runs on the CPU: slowly, and with other bits than on a GPU."
-    fix = (
-        "install a TensorFlow with CUDA (`tensorflow[and-cuda]`); "
-        "if the CPU is meant, hide the GPUs: export CUDA_VISIBLE_DEVICES=-1"
-    )
-    source = "https://www.tensorflow.org/install/pip"
-    yield Finding(
-        "gpus-unused", "error", "gpu.devices", message=evidence, why=why, fix=fix, source=source
+    yield make_finding(
+        "gpus-unused",
+        gpus=f"{count(number, 'GPU')} {verb}",
+        models=" and ".join(_list_models(environment)),
+        tensorflow=environment.tensorflow,
     )
 
 
@@ -243,94 +169,41 @@ def check_visible(environment: Environment) -> Iterator[Finding]:
     selection = parse(wanted)
     if selection.ids == [] or selection.ordinals == []:
         return
-    evidence = f"driver {driver} is loaded, but CUDA sees no GPU"
-    fix = (
-        "`nvidia-smi -L` lists the GPUs: one in MIG mode needs slices (`nvidia-smi mig -cgi PROFILE -C`), "
-        "and a container needs --gpus"
-    )
-    if wanted is not None:
-        evidence += f": CUDA_VISIBLE_DEVICES={wanted!r} names no GPU of this machine"
-        fix = "let CUDA_VISIBLE_DEVICES name a GPU or slice of `nvidia-smi -L`, or unset it"
-    why = "Everything runs on the CPU: slowly, and with other bits than on a GPU."
-    source = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/"
-    yield Finding(
-        "gpus-none", "error", "gpu.visible.count", message=evidence, why=why, fix=fix, source=source
-    )
-
-
-_RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/"
-_REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/"
+    if wanted is None:
+        yield make_finding("gpus-none", driver=driver)
+    else:
+        yield make_finding("gpus-misnamed", driver=driver, wanted=repr(wanted))
 
 
 def check_memory(environment: Environment) -> Iterator[Finding]:
     """Yield GPUs whose memory has given wrong values, or is to be repaired by a reset."""
     for gpu in environment.gpu_health:
         name = f"GPU {gpu.index} ({gpu.name})"
-        where = "gpu.devices"
         if gpu.remapping_failed:
-            evidence = f"{name}: a row of its memory failed and could not be replaced"
-            why = "Uncorrectable errors go on, and end the programs that read them."
-            fix = "replace the board: its vendor's diagnosis names it"
-            yield Finding(
-                "gpu-memory", "error", where, message=evidence, why=why, fix=fix, source=_REMAPPING
-            )
+            yield make_finding("gpu-memory-failed", gpu=name)
         if gpu.uncorrected:
-            evidence = (
-                f"{name}: {count(gpu.uncorrected, 'uncorrectable error')} of its memory "
-                "since the driver was loaded"
-            )
-            why = "A program that read such a value computed with wrong bits, or was ended."
-            fix = "do not trust results since then, and reset the GPU (`nvidia-smi --gpu-reset`)"
-            yield Finding(
-                "gpu-memory", "error", where, message=evidence, why=why, fix=fix, source=_REMAPPING
-            )
+            errors = count(gpu.uncorrected, "uncorrectable error")
+            yield make_finding("gpu-memory", gpu=name, errors=errors)
         if gpu.pending:
-            evidence = f"{name}: a failed part of its memory is replaced at the next reset"
-            why = "Until then the part stays in use, and the error can come again."
-            fix = "reset the GPU (`nvidia-smi --gpu-reset`), or restart the machine"
-            yield Finding(
-                "gpu-memory",
-                "warning",
-                where,
-                message=evidence,
-                why=why,
-                fix=fix,
-                source=_RETIREMENT,
-            )
+            yield make_finding("gpu-memory-pending", gpu=name)
         replaced = []
         if gpu.retired_pages:
             replaced.append(count(gpu.retired_pages, "retired page"))
         if gpu.remapped_rows:
             replaced.append(count(gpu.remapped_rows, "remapped row"))
         if replaced:
-            evidence = f"{name}: {' and '.join(replaced)} after uncorrectable errors of its memory"
-            why = "These are out of use; a number that grows announces the end of the board."
-            fix = "watch the number (`nvidia-smi -q -d PAGE_RETIREMENT,ROW_REMAPPER`)"
-            yield Finding(
-                "gpu-memory", "info", where, message=evidence, why=why, fix=fix, source=_RETIREMENT
-            )
+            yield make_finding("gpu-memory-replaced", gpu=name, parts=" and ".join(replaced))
 
 
 def check_models(environment: Environment) -> Iterator[Finding]:
     """Yield a finding if GPUs of several models are visible."""
     models = _list_models(environment)
     if len(models) > 1:
-        evidence = (
-            f"{len(environment.gpus)} GPUs of {len(models)} models are visible: {', '.join(models)}"
-        )
-        why = "Another architecture or number of multiprocessors gives different bits."
-        fix = (
-            "export CUDA_DEVICE_ORDER=PCI_BUS_ID, and let CUDA_VISIBLE_DEVICES show one model only"
-        )
-        source = "https://docs.nvidia.com/deeplearning/cudnn/latest/developer/misc.html"
-        yield Finding(
+        yield make_finding(
             "gpus-mixed",
-            "warning",
-            "gpu.devices",
-            message=evidence,
-            why=why,
-            fix=fix,
-            source=source,
+            gpus=len(environment.gpus),
+            number=len(models),
+            models=", ".join(models),
         )
 
 
@@ -360,14 +233,11 @@ def check_unavailable(environment: Environment) -> Iterator[Finding]:
         fix = Remedy(remedy.rstrip(".") or "fix the named cause, and run `envlock doctor` again")
         if codes[reason] in _BINDING_NEEDED:
             fix = change(environment, add={BINDING: BINDING + get_fixed_versions(BINDING)})
-        yield Finding(
+        yield make_finding(
             "fact-unknown",
-            severity,
-            paths[0],
-            message=f"{subject} could not be collected: {sentence.rstrip('.')}",
-            why="An unknown fact can be neither judged nor locked, and its cause is often the real "
-            "problem.",
-            fix=fix.text,
-            source="the collectors",
-            commands=fix.commands,
+            fix,
+            severity=severity,
+            where=paths[0],
+            subject=subject,
+            sentence=sentence.rstrip("."),
         )

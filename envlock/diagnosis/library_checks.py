@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypedDict
 
 from envlock.diagnosis.diagnosed_environment import Environment
+from envlock.diagnosis.doctor_table import make_finding
 from envlock.diagnosis.remedies import Remedy, change, install_again
 from envlock.diagnosis.requirements import (
     find_common_requirement,
@@ -17,7 +18,7 @@ from envlock.diagnosis.requirements import (
     list_tensorflow_specifiers,
 )
 from envlock.runtime.release import parse_release
-from envlock.runtime.report import ERROR, WARNING, Finding
+from envlock.runtime.report import ERROR, WARNING, Finding, Severity
 
 
 class Library(TypedDict, total=False):
@@ -42,15 +43,6 @@ _WHEELS = {
     "nvrtc": "cuda_nvrtc",
 }
 """Folder below `nvidia` of the libraries whose wheel has another name."""
-
-_SKIPPED = (
-    "TensorFlow opens these libraries when it looks for GPUs; if one is missing it prints `Cannot "
-    "dlopen some GPU libraries`, skips every GPU and computes on the CPU."
-)
-_NO_GPU = "TensorFlow computes on the CPU, which needs none of them; a GPU would be skipped."
-_SKIPPED_SOURCE = (
-    "TensorFlow's core/common_runtime/gpu/gpu_device.cc, and TensorFlow 2.21.0[and-cuda] on an H100"
-)
 
 
 def list_libraries(environment: Environment) -> Mapping[str, Library]:
@@ -83,28 +75,12 @@ def check_found(environment: Environment) -> Iterator[Finding]:
         return
     fix = _make_findable(environment, missing)
     if not environment.gpus:
-        evidence = f"{_describe(missing, libraries, 'is', 'are')} not found by TensorFlow's loader"
-        yield Finding(
-            "library-missing",
-            "info",
-            f"cuda.{missing[0]}",
-            message=f"{evidence}, and no GPU is visible",
-            why=_NO_GPU,
-            fix=f"not needed on a CPU; for a GPU: {fix.text}",
-            source=_SKIPPED_SOURCE,
-        )
+        shown = _describe(missing, libraries, "is", "are")
+        yield make_finding("library-not-needed", library=missing[0], libraries=shown, fix=fix.text)
         return
     for keys in _group_by_wheel(environment, missing):
-        yield Finding(
-            "library-missing",
-            "error",
-            f"cuda.{keys[0]}",
-            message=f"{_describe(keys, libraries, 'is', 'are')} not found by TensorFlow's loader",
-            why=_SKIPPED,
-            fix=fix.text,
-            source=_SKIPPED_SOURCE,
-            commands=fix.commands,
-        )
+        shown = _describe(keys, libraries, "is", "are")
+        yield make_finding("library-missing", fix, library=keys[0], libraries=shown)
 
 
 def _group_by_wheel(environment: Environment, keys: Iterable[str]) -> list[list[str]]:
@@ -186,15 +162,8 @@ def check_loadable(environment: Environment) -> Iterator[Finding]:
         if not environment.gpus and is_of_driver:
             continue
         fix = _make_loadable(environment, key, library)
-        yield Finding(
-            "library-broken",
-            "error",
-            f"cuda.{key}",
-            message=f"{library['soname']} cannot be loaded: {problem}",
-            why="The first operation that needs it fails, or TensorFlow skips every GPU.",
-            fix=fix.text,
-            source="the loader's own rules (ld.so(8))",
-            commands=fix.commands,
+        yield make_finding(
+            "library-broken", fix, library=key, soname=library["soname"], problem=problem
         )
 
 
@@ -223,11 +192,6 @@ def check_cudnn(environment: Environment) -> Iterator[Finding]:
         return
     resolved_by = environment.get("cuda.cudnn.resolved_by")
     place = f"by {resolved_by}" if isinstance(resolved_by, str) else "from an unknown place"
-    evidence = f"cuDNN {loaded} is loaded ({place}), and TensorFlow was compiled against {built}"
-    why = (
-        "TensorFlow rejects a cuDNN of another major or of a lower minor version, "
-        "and the first convolution fails."
-    )
     if resolved_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         fix = Remedy(f"remove that cuDNN from {resolved_by}")
     else:
@@ -235,20 +199,7 @@ def check_cudnn(environment: Environment) -> Iterator[Finding]:
         if not environment.is_installed(name):
             name = f"nvidia-cudnn-cu{_get_cuda_major(environment)}"
         fix = _change_cudnn(environment, name, f"{needed_parts[0]}.{needed_parts[1]}")
-    source = (
-        "TensorFlow's stream_executor/cuda/cuda_dnn.cc: "
-        "`CuDNN library needs to have matching major version`"
-    )
-    yield Finding(
-        "cudnn-version",
-        "error",
-        "cuda.cudnn.version",
-        message=evidence,
-        why=why,
-        fix=fix.text,
-        source=source,
-        commands=fix.commands,
-    )
+    yield make_finding("cudnn-version", fix, loaded=loaded, place=place, built=built)
 
 
 def _change_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
@@ -293,17 +244,13 @@ def check_shadowed(environment: Environment) -> Iterator[Finding]:
             fix = Remedy("unset LD_PRELOAD", ["unset LD_PRELOAD"])
             if variable == "LD_LIBRARY_PATH":
                 fix = _leave_out(libraries[keys[0]].get("file"))
-            yield Finding(
+            yield make_finding(
                 "library-shadowed",
-                "warning",
-                f"cuda.{keys[0]}",
-                message=f"{_describe(keys, libraries, 'comes', 'come')} from {variable}, not from the "
-                f"installed {_get_wheel(environment, keys[0])}",
-                why="Another library computes than the installed wheel, and another build gives "
-                "different bits.",
-                fix=fix.text,
-                source="the loader's order (ld.so(8))",
-                commands=fix.commands,
+                fix,
+                library=keys[0],
+                libraries=_describe(keys, libraries, "comes", "come"),
+                variable=variable,
+                wheel=_get_wheel(environment, keys[0]),
             )
 
 
@@ -316,17 +263,8 @@ def check_stub(environment: Environment) -> Iterator[Finding]:
     fix = Remedy(f"remove the folder of {file} from the loader's search path")
     if library.get("resolved_by") == "LD_LIBRARY_PATH":
         fix = _leave_out(file)
-    yield Finding(
-        "driver-stub",
-        ERROR if environment.gpus else WARNING,
-        f"cuda.{_DRIVER}",
-        message=f"{library['soname']} is a stub of NVIDIA's toolkit ({file})",
-        why="It is made for linking, and drives no GPU: cuInit returns 34, so TensorFlow computes on "
-        "the CPU.",
-        fix=fix.text,
-        source="CUDA_ERROR_STUB_LIBRARY in cuda.h",
-        commands=fix.commands,
-    )
+    severity: Severity = ERROR if environment.gpus else WARNING
+    yield make_finding("driver-stub", fix, severity=severity, soname=library["soname"], file=file)
 
 
 def _leave_out(file: str | None) -> Remedy:

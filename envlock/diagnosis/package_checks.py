@@ -22,11 +22,8 @@ from envlock.data.determinism import (
 )
 from envlock.data.image_tables import load_image_tables
 from envlock.data.specifiers import matches_specifier
-from envlock.diagnosis.diagnosed_environment import (
-    CHOSEN,
-    Environment,
-    Requirement,
-)
+from envlock.diagnosis.diagnosed_environment import Environment, Requirement
+from envlock.diagnosis.doctor_table import make_finding
 from envlock.diagnosis.remedies import Remedy, change, get_pinned_requirement, install_again
 from envlock.diagnosis.requirements import (
     find_common_requirement,
@@ -55,15 +52,7 @@ def check_tensorflow(environment: Environment) -> Iterator[Finding]:
     for path in ("tensorflow", where):
         entry = environment.unavailable.get(path)
         if entry:
-            yield Finding(
-                "tensorflow-missing",
-                "warning",
-                where,
-                message=f"the TensorFlow version is unknown: {entry['reason']}",
-                why="Most rules depend on it, and were not applied.",
-                fix="install it as a package, so that its version can be read",
-                source="the facts",
-            )
+            yield make_finding("tensorflow-unknown", reason=entry["reason"])
             return
     if environment.others is None:
         # A lockfile, whose environment cannot be changed from here.
@@ -75,15 +64,11 @@ def check_tensorflow(environment: Environment) -> Iterator[Finding]:
         fix = f"{command}\nname another interpreter: `envlock doctor --python PATH`"
     # Where JAX or PyTorch computes it need not be there; but the rules are TensorFlow's.
     is_needed = not (environment.is_installed("jax") or environment.is_installed("torch"))
-    yield Finding(
+    yield make_finding(
         "tensorflow-missing",
-        "error" if is_needed else "warning",
-        where,
+        Remedy(fix, [command] if command else []),
+        severity="error" if is_needed else "warning",
         message=message,
-        why="Its requirements depend on its version: without it nearly nothing was examined.",
-        fix=fix,
-        source="the facts",
-        commands=[command] if command else [],
     )
 
 
@@ -93,17 +78,7 @@ def check_single_tensorflow(environment: Environment) -> Iterator[Finding]:
     if len(names) > 1:
         kept = min(names, key=lambda name: _compute_cost(environment, name, names))
         fix = install_again(environment, kept, without=names)
-        yield Finding(
-            "tensorflow-twice",
-            "error",
-            "tensorflow.distributions",
-            message=f"{' and '.join(names)} are installed over one another",
-            why="All of them install the folder `tensorflow`, and the last one installed overwrites "
-            "the others.",
-            fix=fix.text,
-            source="the distributions' own file lists",
-            commands=fix.commands,
-        )
+        yield make_finding("tensorflow-twice", fix, names=" and ".join(names))
 
 
 def _compute_cost(
@@ -137,17 +112,7 @@ def check_horizon(environment: Environment) -> Iterator[Finding]:
     oldest = min(horizons, key=lambda horizon: parse_release(horizon.through))
     newer = oldest.describe_beyond(environment.tensorflow)
     if newer is not None:
-        yield Finding(
-            "tensorflow-newer",
-            WARNING,
-            "tensorflow.version",
-            message=newer,
-            why="Every rule here is about the versions that were checked; another switch, need or "
-            "source of noise has none.",
-            fix="update envlock, whose tables may know it; `envlock doctor --prove` measures "
-            "whether it is deterministic",
-            source=f"the horizons of envlock's tables, the oldest of {oldest.day}",
-        )
+        yield make_finding("tensorflow-newer", newer=newer, day=oldest.day)
 
 
 def check_python(environment: Environment) -> Iterator[Finding]:
@@ -161,14 +126,12 @@ def check_python(environment: Environment) -> Iterator[Finding]:
     else:
         return
     if minor(version) not in build.python:
-        yield Finding(
+        yield make_finding(
             "python-version",
-            "error",
-            "python.version",
-            message=f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for "
-            f"{', '.join(build.python)}",
-            why="Its extension modules are compiled for one version of Python each.",
-            fix=f"create the environment with Python {build.python[-1]}",
+            version=version,
+            tensorflow=environment.tensorflow,
+            versions=", ".join(build.python),
+            newest=build.python[-1],
             source=resolve_citation(build.source, load_image_tables().builds.evidence),
         )
 
@@ -184,16 +147,7 @@ def check_processor(environment: Environment) -> Iterator[Finding]:
         return
     if environment.get("system.machine") != "x86_64":
         return
-    yield Finding(
-        "cpu-without-avx",
-        "error",
-        "cpu.flags",
-        message="the processor has no AVX, and TensorFlow's wheels are compiled for it",
-        why="`import tensorflow` ends the process with an illegal instruction (SIGILL).",
-        fix="use a machine with AVX (a virtual one may have to be started with its host's processor), "
-        "or compile TensorFlow for this one",
-        source="https://github.com/tensorflow/tensorflow/releases/tag/v1.6.0",
-    )
+    yield make_finding("cpu-without-avx")
 
 
 def check_companions(environment: Environment) -> Iterator[Finding]:
@@ -212,18 +166,17 @@ def check_companions(environment: Environment) -> Iterator[Finding]:
         why = "TensorFlow was not tested with it, and may fail at import or later."
         if broken is not None:
             why = broken.what
-        source = resolve_citation((broken or row).source, table.evidence)
         fix = _change_to_agreed(environment, row.package, row.takes)
-        yield Finding(
+        yield make_finding(
             "package-version",
-            severity,
-            f"packages.{row.package}",
-            message=f"{row.package} is {version}, "
-            f"and TensorFlow {environment.tensorflow} needs {row.takes}",
+            fix,
+            severity=severity,
+            package=row.package,
+            version=version,
+            tensorflow=environment.tensorflow,
+            takes=row.takes,
             why=why,
-            fix=fix.text,
-            source=source,
-            commands=fix.commands,
+            source=resolve_citation((broken or row).source, table.evidence),
         )
 
 
@@ -255,11 +208,6 @@ def check_requirements(environment: Environment) -> Iterator[Finding]:
         text = find_preferred_requirement(environment, requirement.name)
         if text is not None:
             agreed[requirement.name] = text
-    why = "The distribution may fail at import or later, and `pip check` fails."
-    source = (
-        "https://packaging.python.org/en/latest/specifications/core-metadata/"
-        "#requires-dist-multiple-use"
-    )
     # Packages that are installed by one command come first, and each of these findings has the
     # whole command.
     for requirement in sorted(violations, key=lambda each: each.name not in agreed):
@@ -270,16 +218,8 @@ def check_requirements(environment: Environment) -> Iterator[Finding]:
             fix = change(environment, add=agreed)
         else:
             fix = _change_to_agreed(environment, requirement.name)
-        yield Finding(
-            "requirements",
-            WARNING,
-            f"packages.{where}",
-            message=_describe_violation(environment, requirement),
-            why=why,
-            fix=fix.text,
-            source=source,
-            commands=fix.commands,
-        )
+        message = _describe_violation(environment, requirement)
+        yield make_finding("requirements", fix, package=where, message=message)
 
 
 def _wants_another_tensorflow(environment: Environment, requirement: Requirement) -> bool:
@@ -322,15 +262,14 @@ def check_variable_packages(environment: Environment) -> Iterator[Finding]:
             fix = change(environment, add={need.package: need.package})
             if find_series(need.package, str(environment.tensorflow)) is not None:
                 fix = _change_add_on(environment, need.package)
-            yield Finding(
+            yield make_finding(
                 "variable-package",
-                "error",
-                f"environ.{row.name}",
-                message=f"{row.name} is {value}, and {need.package} is not installed",
+                Remedy(f"{fix.text}\n{make_unset_line(row.name)}", fix.commands),
+                name=row.name,
+                value=value,
+                package=need.package,
                 why=need.why,
-                fix=f"{fix.text}\n{make_unset_line(row.name)}",
                 source=resolve_citation(row.sources[0], table.evidence),
-                commands=fix.commands,
             )
 
 
@@ -385,21 +324,15 @@ def check_cuda_majors(environment: Environment) -> Iterator[Finding]:
     pairs = [(twelve[part], thirteen[part]) for part in parts]
     fix = _keep_one_cuda(environment, pairs)
     for older, newer in pairs:
-        evidence = f"{older} and {newer} are both installed"
-        shared = _find_shared_library(environment, {older, newer})
-        severity: Severity = ERROR if shared else WARNING
-        if shared is not None:
-            evidence += f", and both have the file of cuda.{shared}"
-        yield Finding(
+        library = _find_shared_library(environment, {older, newer})
+        shared = "" if library is None else f", and both have the file of cuda.{library}"
+        yield make_finding(
             "cuda-majors-mixed",
-            severity,
-            f"packages.{newer}",
-            message=evidence,
-            why="A wheel for CUDA 13 can overwrite files of the one for CUDA 12, and TensorFlow loads "
-            "the result.",
-            fix=fix.text,
-            source="the wheels' RECORD files",
-            commands=fix.commands,
+            fix,
+            severity=ERROR if shared else WARNING,
+            older=older,
+            newer=newer,
+            shared=shared,
         )
 
 
@@ -450,18 +383,7 @@ def check_nvml_binding(environment: Environment) -> Iterator[Finding]:
     if problem is None:
         return
     evidence, _, _ = explain_binding(problem, version).reason.partition("; ")
-    fix = _keep_one_binding(environment, problem)
-    yield Finding(
-        "nvml-binding",
-        "warning",
-        "gpu.binding",
-        message=evidence,
-        why="Programs that query GPUs through the module pynvml get the other package, "
-        "or its warnings.",
-        fix=fix.text,
-        source="the file lists of the two distributions",
-        commands=fix.commands,
-    )
+    yield make_finding("nvml-binding", _keep_one_binding(environment, problem), evidence=evidence)
 
 
 def _keep_one_binding(environment: Environment, problem: str) -> Remedy:
@@ -492,56 +414,22 @@ def check_keras_xla(environment: Environment) -> Iterator[Finding]:
         fix = _change_to_agreed(environment, "keras", ">=3.7")
     else:
         fix = change(environment, add={"keras": agreed})
-    yield Finding(
-        "keras-xla",
-        "warning",
-        "keras.version",
-        message=f"Keras is {environment.keras}, and a GPU is visible",
-        why="Keras 3.0 to 3.6 compile every model with XLA where one GPU is visible, under op "
-        "determinism too: operations without a deterministic form in XLA then fail. 3.7 and later "
-        "switch it off.",
-        fix=f"{fix.text}\npass jit_compile=False to compile()",
-        source="keras/src/trainers/trainer.py of the wheels of Keras 3.0 to 3.15",
-        commands=fix.commands,
-    )
+    yield make_finding("keras-xla", fix, keras=environment.keras)
 
 
 def check_keras_config(environment: Environment) -> Iterator[Finding]:
     """Yield settings of keras.json that change every model without a message."""
     floatx = environment.get("keras.config.floatx")
     backend = environment.get("keras.config.backend")
-    source = "measured: a keras.json with floatx float16, TensorFlow 2.15 and 2.21"
-    fix = "remove it from ~/.keras/keras.json (or the one in KERAS_HOME)"
     if floatx not in (None, "float32"):
-        why = "Every layer and every model computes in that precision, without a message."
-        evidence = f"keras.json sets floatx to {floatx}"
-        yield Finding(
-            "keras-config",
-            "warning",
-            "keras.config.floatx",
-            message=evidence,
-            why=why,
-            fix=fix,
-            source=source,
-        )
+        yield make_finding("keras-config", floatx=floatx)
     if backend in (None, "tensorflow") or not environment.has_keras(">=3"):
         return
     if environment.variables.get("KERAS_BACKEND") is None:
-        why = "Another engine computes everything, without TensorFlow's op determinism."
-        evidence = f"keras.json sets the backend to {backend}"
-        is_locked = backend == environment.locked_backend
-        severity: Severity = "info" if is_locked else "error"
-        if is_locked:
-            evidence, fix = f"{evidence}, as locked", CHOSEN
-        yield Finding(
-            "keras-config",
-            severity,
-            "keras.config.backend",
-            message=evidence,
-            why=why,
-            fix=fix,
-            source=source,
-        )
+        if backend == environment.locked_backend:
+            yield make_finding("keras-backend-locked", backend=backend)
+        else:
+            yield make_finding("keras-backend", backend=backend)
 
 
 def check_patch(environment: Environment) -> Iterator[Finding]:
@@ -551,14 +439,4 @@ def check_patch(environment: Environment) -> Iterator[Finding]:
     if environment.is_installed(PATCH) or environment.is_installed("tensorflow-determinism"):
         return
     fix = change(environment, add={PATCH: PATCH + get_fixed_versions(PATCH)})
-    yield Finding(
-        "patch-missing",
-        "warning",
-        f"packages.{PATCH}",
-        message=f"TensorFlow is {environment.tensorflow} without NVIDIA's patch",
-        why="On a GPU these versions sum the gradient of bias_add with atomics, and no variable "
-        "changes that.",
-        fix=f"{fix.text}, and call fwr13y.d9m.tensorflow.enable_determinism()",
-        source="https://github.com/NVIDIA/framework-reproducibility",
-        commands=fix.commands,
-    )
+    yield make_finding("patch-missing", fix, tensorflow=environment.tensorflow)

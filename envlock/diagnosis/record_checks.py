@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from envlock.diagnosis.diagnosed_environment import Environment, SharedFiles
+from envlock.diagnosis.doctor_table import make_finding
 from envlock.diagnosis.package_checks import check_cuda_majors
 from envlock.diagnosis.remedies import Remedy, install_again
 from envlock.diagnosis.requirements import list_requirers
@@ -37,16 +38,13 @@ def check_shared_files(environment: Environment) -> Iterator[Finding]:
         others = ""
         if len(shared.paths) > 1:
             others = f" and {count(len(shared.paths) - 1, 'more file')}"
-        yield Finding(
+        yield make_finding(
             "shared-files",
-            ERROR if has_library else WARNING,
-            f"packages.{kept}",
-            message=f"{' and '.join(shared.names)} have different files at the same path: {example}{others}",
-            why="The last one installed has overwritten the others, and what runs is a mixture. "
-            "Uninstalling one of them removes files of the other.",
-            fix=fix.text,
-            source="the distributions' own file lists",
-            commands=fix.commands,
+            fix,
+            severity=ERROR if has_library else WARNING,
+            kept=kept,
+            names=" and ".join(shared.names),
+            files=f"{example}{others}",
         )
 
 
@@ -78,14 +76,5 @@ def check_remnants(environment: Environment) -> Iterator[Finding]:
     for each in environment.remnants:
         path = Path(each)
         command = shlex.join(["rm", "-r", each])
-        yield Finding(
-            "remnant",
-            WARNING,
-            "packages",
-            message=f"{path.name} in {path.parent.name} has no RECORD, so no installed file belongs to it",
-            why="An upgrade that was interrupted leaves such a folder. Tools that go by names of folders "
-            "take it for another version, and installers do not remove it.",
-            fix=command,
-            source="https://github.com/python/importlib_metadata/issues/457",
-            commands=[command],
-        )
+        remedy = Remedy(command, [command])
+        yield make_finding("remnant", remedy, name=path.name, folder=path.parent.name)

@@ -9,7 +9,9 @@ from envlock.data.backends import load_backend_table
 from envlock.data.determinism import resolve_citation
 from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis import variable_values
-from envlock.diagnosis.diagnosed_environment import CHOSEN, Environment
+from envlock.diagnosis.diagnosed_environment import Environment
+from envlock.diagnosis.doctor_table import make_finding
+from envlock.diagnosis.remedies import Remedy
 from envlock.runtime.report import Finding, Severity
 
 _OTHERWISE: dict[str, tuple[Severity, str]] = {
@@ -38,10 +40,11 @@ def check_values(environment: Environment) -> Iterator[Finding]:
             continue
         severity, why = _OTHERWISE[row.otherwise]
         takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
-        evidence = f"{row.name} is {variable_values.show_value(value, row)}"
+        shown = variable_values.show_value(value, row)
         right = row.needed[0].value if row.needed else _guess_right(row, value, environment)
-        yield _report_value(
-            row, "variable-value", severity, evidence, why.format(takes=takes), right
+        remedy = _set_or_unset(row, right)
+        yield _report(
+            "variable-value", row, remedy, severity, value=shown, why=why.format(takes=takes)
         )
 
 
@@ -62,13 +65,13 @@ def check_dangerous_values(environment: Environment) -> Iterator[Finding]:
         rule = _find_danger(row, value, environment)
         if rule is None:
             continue
-        evidence = f"{row.name} is {variable_values.show_value(value, row)}"
+        shown = variable_values.show_value(value, row)
         if row.name == "KERAS_BACKEND" and value == environment.locked_backend:
-            yield _accept_choice(row, f"{evidence}, as locked", rule.why)
+            yield _report("variable-locked", row, value=shown, why=rule.why)
             continue
         need = _find_need(row, environment)
-        right = None if need is None else need.value
-        yield _report_value(row, "variable-dangerous", rule.severity, evidence, rule.why, right)
+        remedy = _set_or_unset(row, None if need is None else need.value)
+        yield _report("variable-dangerous", row, remedy, rule.severity, value=shown, why=rule.why)
 
 
 def _find_danger(
@@ -95,10 +98,8 @@ def check_needed(environment: Environment) -> Iterator[Finding]:
             continue
         need = _find_need(row, environment)
         if need is not None:
-            evidence = f"{row.name} is unset"
-            yield _report_value(
-                row, "variable-needed", need.severity, evidence, need.why, need.value
-            )
+            remedy = _set_or_unset(row, need.value)
+            yield _report("variable-needed", row, remedy, need.severity, why=need.why)
 
 
 def _find_need(row: tables.VariableRules, environment: Environment) -> tables.Needed | None:
@@ -120,23 +121,12 @@ def check_read(environment: Environment) -> Iterator[Finding]:
     for row in tables.load_variable_table().variable:
         if environment.variables.get(row.name) is None or environment.is_read(row):
             continue
-        severity: Severity = "warning" if row.read_by == "nobody" else "info"
-        if row.read_by == "nobody":
-            why = "No TensorFlow reads this name"
-            if row.meant:
-                why += f"; the right name is {row.meant}"
-            why += ". The setting has no effect, and there is no message."
-        elif row.read_by == "ngc":
-            why = (
-                "Only NVIDIA's builds of TensorFlow read this name, "
-                "so the setting has no effect here."
-            )
-        else:
-            why = (
-                f"TensorFlow {environment.tensorflow} does not read this name, "
-                "so the setting has no effect."
-            )
-        yield _report_value(row, "variable-not-read", severity, f"{row.name} is set", why, None)
+        name = {"nobody": "variable-of-nobody", "ngc": "variable-of-nvidia"}.get(
+            row.read_by, "variable-not-read"
+        )
+        meant = f"; the right name is {row.meant}" if row.meant else ""
+        remedy = _set_or_unset(row, None)
+        yield _report(name, row, remedy, tensorflow=environment.tensorflow, meant=meant)
 
 
 def _load_rows() -> dict[str, tables.VariableRules]:
@@ -160,15 +150,14 @@ def check_combinations(environment: Environment) -> Iterator[Finding]:
             shown = _show_current(name, value, rows)
             evidence.append(f"{name} is {shown}")
         lines = variable_values.make_lines(combination.set, combination.unset)
-        yield Finding(
+        yield make_finding(
             "variables-contradict",
-            combination.severity,
-            combination.id,
+            Remedy("; ".join(lines), lines),
+            severity=combination.severity,
+            where=combination.id,
             message=" and ".join(evidence),
             why=combination.why,
-            fix="; ".join(lines),
             source=resolve_citation(combination.sources[0], table.evidence),
-            commands=lines,
         )
 
 
@@ -218,55 +207,28 @@ def check_late_changes(environment: Environment) -> Iterator[Finding]:
         source = "envlock"
         if name in rows:
             source = resolve_citation(rows[name].sources[0], table.evidence)
-        yield Finding(
-            "variable-too-late",
-            "error",
-            f"environ.{name}",
-            message=f"{name} was changed after TensorFlow was imported",
-            why="TensorFlow reads a variable once, when it first needs it; a later change has no "
-            "effect, and there is no message.",
-            fix=f"set {name} before the process starts, or above `import tensorflow`",
-            source=source,
-        )
+        yield make_finding("variable-too-late", name=name, source=source)
 
 
-def _report_value(
-    row: tables.VariableRules,
-    rule: str,
-    severity: Severity,
-    evidence: str,
-    why: str,
-    right: str | None,
-) -> Finding:
-    """Return a finding on a variable whose fix sets it to the right value, or unsets it."""
+def _set_or_unset(row: tables.VariableRules, right: str | None) -> Remedy:
+    """Return a remedy that sets a variable to the right value, or unsets it without one."""
     if right:
         lines = variable_values.make_lines({row.name: right}, ())
     else:
         lines = variable_values.make_lines({}, (row.name,))
-    return Finding(
-        rule,
-        severity,
-        f"environ.{row.name}",
-        message=evidence,
-        why=why,
-        fix="; ".join(lines),
-        source=resolve_citation(row.sources[0], tables.load_variable_table().evidence),
-        commands=lines,
-    )
+    return Remedy("; ".join(lines), lines)
 
 
-def _accept_choice(row: tables.VariableRules, evidence: str, why: str) -> Finding:
-    """Return the finding that a variable has the lockfile's value, so that nothing has to be done."""
+def _report(
+    name: str,
+    row: tables.VariableRules,
+    remedy: Remedy | None = None,
+    severity: Severity | None = None,
+    **values: object,
+) -> Finding:
+    """Return a finding on a variable, with the source of its row."""
     source = resolve_citation(row.sources[0], tables.load_variable_table().evidence)
-    return Finding(
-        "variable-dangerous",
-        "info",
-        f"environ.{row.name}",
-        message=evidence,
-        why=why,
-        fix=CHOSEN,
-        source=source,
-    )
+    return make_finding(name, remedy, severity=severity, name=row.name, source=source, **values)
 
 
 SHORTEST = 9
@@ -288,31 +250,21 @@ def check_spelling(environment: Environment) -> Iterator[Finding]:
             continue
         meant = find_nearest(name, known)
         if meant is not None:
-            fix, commands = _rename(name, meant, environment)
-            yield Finding(
-                "variable-misspelt",
-                "warning",
-                f"environ.{meant}",
-                message=f"{name!r} is set, and nothing reads this name",
-                why=f"{meant} is a known name; a name with one or two wrong letters, in another case "
-                "or with a blank has no effect.",
-                fix=fix,
-                source="comparison with the known names",
-                commands=commands,
-            )
+            remedy = _rename(name, meant, environment)
+            yield make_finding("variable-misspelt", remedy, name=repr(name), meant=meant)
 
 
-def _rename(name: str, meant: str, environment: Environment) -> tuple[str, list[str]]:
-    """Return how the intended name gets the value, unless it is set, as a text and as commands.
+def _rename(name: str, meant: str, environment: Environment) -> Remedy:
+    """Return a remedy by which the intended name gets the value, unless it is set.
 
     If a shell cannot write the name, it is a sentence.
     """
     if not (name.isascii() and name.isidentifier()):
-        return f"unset the misspelt name, and set {meant} if it was meant", []
+        return Remedy(f"unset the misspelt name, and set {meant} if it was meant")
     line = variable_values.make_unset_line(name)
     if environment.variables.get(meant) is None:
         line = f'export {meant}="${name}"; {line}'
-    return line, [line]
+    return Remedy(line, [line])
 
 
 def find_nearest(name: str, known: set[str]) -> str | None:

@@ -8,7 +8,7 @@ from functools import cache
 
 from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
 from envlock.data.runtime_tables import load_file_table
-from envlock.diagnosis.checks import RULES
+from envlock.diagnosis.doctor_table import load_doctor_table, load_titles
 from envlock.lock.nearest_pattern import find_nearest_pattern
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import FILE_RULE
@@ -17,9 +17,7 @@ LONGEST = 60
 """Letters of a misspelt name that an error repeats."""
 
 EACH = "It depends on what is found: each finding says it."
-"""Stands for the reason and remedy of the doctor's rules, which differ by variable, package and
-GPU.
-"""
+"""Stands for what differs by variable, package and GPU."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,7 @@ class Code:
 @cache
 def list_codes() -> dict[str, Code]:
     """Return all codes with their explanations, by command and in the order of their tables."""
-    doctor = [
-        Code(rule, "envlock doctor", what, EACH, EACH, EACH) for rule, (_, what) in RULES.items()
-    ]
+    doctor = [_describe_check(name, title) for name, title in load_titles().items()]
     linter = [_describe_rule(row, "envlock lint") for row in load_lint_rules().values()]
     pipelines = [
         _describe_rule(row, "envlock.lint_dataset") for row in load_dataset_rules().values()
@@ -78,6 +74,16 @@ def check_name(name: str) -> None:
 def _describe_rule(row: LintRule, command: str) -> Code:
     source = find_reference(row.source)
     return Code(row.id, command, row.title, row.why, row.fix, source, row.before, row.after)
+
+
+def _describe_check(rule: str, title: str) -> Code:
+    rows = [row for name, row in load_doctor_table().items() if rule in (name, row.rule)]
+    texts = []
+    for column in ("why", "fix", "source"):
+        forms = {getattr(row, column) for row in rows}
+        text = forms.pop()
+        texts.append(EACH if forms or "{" in text else text)
+    return Code(rule, "envlock doctor", title, *texts)
 
 
 def _list_file_codes() -> list[Code]:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from envlock.diagnosis import tensorflow_state
-from envlock.diagnosis.checks import TITLES, diagnose
+from envlock.diagnosis.checks import diagnose
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
+from envlock.diagnosis.doctor_table import load_titles
 from envlock.diagnosis.examine import (
     ask_gpu_health,
     build_from_live,
@@ -125,7 +126,7 @@ def make_report(
         command="doctor",
         headline=headline,
         subject=subject,
-        titles={**TITLES, "proof": "TensorFlow is not in the wanted state"},
+        titles={**load_titles(), "proof": "TensorFlow is not in the wanted state"},
         evidence=evidence,
         breaking=(ERROR,),
     )

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from envlock.data.lint_tables import load_dataset_rules, load_lint_rules
-from envlock.diagnosis.checks import RULES
+from envlock.diagnosis.doctor_table import load_titles
 from envlock.workflows.codes import list_codes
 from tests.conftest import WITHOUT, Command
 
@@ -52,9 +52,9 @@ RECORD = "https://packaging.python.org/en/latest/specifications/recording-instal
             [
                 "driver-version: a driver that is too old for the CUDA runtime",
                 "  found by: envlock doctor",
-                "  why: It depends on what is found: each finding says it.",
+                "  why: An older driver does not run this CUDA (error 35, 803 or 804), so TensorFlow computes on the CPU.",
                 "  fix: It depends on what is found: each finding says it.",
-                "  source: It depends on what is found: each finding says it.",
+                "  source: https://docs.nvidia.com/deploy/cuda-compatibility/",
             ],
         ),
     ],
@@ -69,7 +69,7 @@ def test_a_code_is_explained_without_a_lockfile(code: str, shown: list[str], env
 
 
 def test_no_rule_is_without_a_code() -> None:
-    assert {*RULES, *load_lint_rules(), *load_dataset_rules()} < set(list_codes())
+    assert {*load_titles(), *load_lint_rules(), *load_dataset_rules()} < set(list_codes())
     assert all(each.title and each.why and each.fix and each.source for each in list_codes().values())
 
 

@@ -24,6 +24,7 @@ AUTHORING = {
     "canary",
     "dataset_rules",
     "divergence",
+    "doctor",
     "lint",
     "lint_names",
     *("cuda_images", "image", "ngc_tensorflow", "python_images", "standalone_pythons"),

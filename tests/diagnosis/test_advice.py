@@ -8,7 +8,8 @@ from packaging.specifiers import SpecifierSet
 
 from envlock.data.determinism import load_source_table
 from envlock.data.lint_tables import load_dataset_rules, load_lint_rules
-from envlock.diagnosis.checks import RULES, diagnose
+from envlock.diagnosis.checks import diagnose
+from envlock.diagnosis.doctor_table import load_titles
 from envlock.linter.linter import Settings, lint
 from tests.diagnosis.advice import Claim, claims, texts
 from tests.diagnosis.environments import changed, clean
@@ -62,7 +63,7 @@ def test_versions_and_sources_are_real() -> None:
 
 
 def test_rules_that_are_named_exist() -> None:
-    known = {*RULES, *load_lint_rules(), *load_dataset_rules(), *(row.id for row in load_source_table().source)}
+    known = {*load_titles(), *load_lint_rules(), *load_dataset_rules(), *(row.id for row in load_source_table().source)}
     for claim in claims():
         words = {word.strip("`.,;:()") for word in claim.envlock.split()}
         named = {word for word in words if (word.startswith("ENV") and word != "ENV") or word in known}

@@ -6,9 +6,9 @@ import inspect
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,17 +18,19 @@ from envlock.data import determinism
 from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis import flag_checks, gpu_checks, library_checks, package_checks, record_checks
 from envlock.diagnosis import variable_checks as environ
-from envlock.diagnosis.checks import RULES, diagnose
+from envlock.diagnosis.checks import CHECKS, diagnose
 from envlock.diagnosis.diagnosed_environment import Environment, GpuHealth, Requirement, SharedFiles
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
+from envlock.diagnosis.doctor_table import load_doctor_table, load_titles
 from envlock.diagnosis.tensorflow_state import ObservedState
 from envlock.diagnosis.variable_values import list_fixes
 from envlock.reports import render
 from envlock.runtime.report import Finding
 from envlock.workflows.doctor import make_report
 from tests.diagnosis.environments import LINES, changed, clean
+from tests.golden_files import assert_as_golden
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "doctor.json"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "doctor.txt"
 GPU = clean(gpu=True)
 CPU = clean()
 NVIDIA_1 = [("tensorflow.version", "1.15.5+nv23.3"), ("tensorflow.nvidia_build", "nv23.3")]
@@ -316,15 +318,25 @@ def test_an_installed_wheel_is_found_by_the_name_that_its_cuda_has(cuda: str, wh
 
 
 @pytest.mark.longer
-def test_the_whole_finding() -> None:
+def test_what_each_finding_says() -> None:
     """With ENVLOCK_TEST_WRITE_GOLDEN set the file is written anew; look at what changed in it."""
-    found = {name: [finding.to_json() for finding in diagnose(environment)] for name, environment in CASES.items()}
-    if os.environ.get("ENVLOCK_TEST_WRITE_GOLDEN"):
-        GOLDEN.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    golden: dict[str, list[dict[str, Any]]] = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    assert list(golden) == list(CASES)
-    assert {name: found[name] for name in CASES if found[name] != golden[name]} == {}
+    found = {name: [line for finding in diagnose(CASES[name]) for line in _show(finding)] for name in CASES}
     assert [name for name in CASES if not found[name]] == []
+    text = "\n".join("\n".join([f"# {name}", *lines, ""]) for name, lines in found.items())
+    if os.environ.get("ENVLOCK_TEST_WRITE_GOLDEN"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert_as_golden(text, GOLDEN)
+
+
+def _show(finding: Finding) -> Iterator[str]:
+    """Yield what a finding says, without the texts that stand whole in doctor.toml."""
+    yield f"{finding.severity} {finding.rule} {finding.where.fact}: {finding.message}"
+    rows = [row for name, row in load_doctor_table().items() if finding.rule in (name, row.rule)]
+    for column in ("why", "fix", "source"):
+        text = getattr(finding, column)
+        if text not in {getattr(row, column) for row in rows} | set(finding.commands):
+            yield from (f"    {column}: {line}" for line in text.splitlines())
+    yield from (f"    $ {command}" for command in finding.commands)
 
 
 def test_the_libcuda_of_the_driver_itself_has_the_note_too() -> None:
@@ -346,12 +358,11 @@ def test_gpus_that_a_variable_hides_are_meant_so(value: str) -> None:
 
 
 def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
-    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    fired = {finding["rule"] for findings in golden.values() for finding in findings}
-    assert fired == set(RULES), "each rule has a case here and a line in RULES: docs/contributing/rule.md"
+    fired = {finding.rule for environment in CASES.values() for finding in diagnose(environment)}
+    assert fired == set(load_titles()), "each rule has a case here and a row in doctor.toml: docs/contributing/rule.md"
 
 
-def test_every_function_that_looks_for_something_has_a_rule() -> None:
+def test_every_function_that_looks_for_something_is_called() -> None:
     looking = {
         each
         for module in (flag_checks, gpu_checks, library_checks, package_checks, record_checks, environ)
@@ -359,7 +370,7 @@ def test_every_function_that_looks_for_something_has_a_rule() -> None:
         if inspect.isfunction(each) and not name.startswith("_") and each.__module__ == module.__name__
         if inspect.signature(each).return_annotation == "Iterator[Finding]"
     }
-    assert looking == {function for function, _ in RULES.values()}
+    assert looking == set(CHECKS)
 
 
 def test_no_alarm_on_a_clean_environment() -> None:

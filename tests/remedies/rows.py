@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from envlock.data.runtime_tables import load_policy_table, load_variables
-from envlock.diagnosis.checks import RULES
+from envlock.diagnosis.doctor_table import load_titles
 from envlock.runtime.facts import matches
 from envlock.runtime.tables import table
 
@@ -118,7 +118,7 @@ def list_files() -> list[str]:
 
 def list_rules() -> list[str]:
     """Return the rules of the doctor."""
-    return list(RULES)
+    return list(load_titles())
 
 
 def list_hints() -> dict[str, list[str]]:
