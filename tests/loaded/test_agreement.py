@@ -13,6 +13,7 @@ LOCKED: dict[str, Any] = {
     "interpreter": {"python": "a"},
     "standard": {"json": "1 decoder", "random": "2"},
     "libm": ["libm.so.6 9 sha256:aa"],
+    "data": ["libsqlite3.so.0 9 sha256:aa"],
     "unexplained": ["p.so 1 sha256:cc"],
 }
 
@@ -27,6 +28,7 @@ LOCKED: dict[str, Any] = {
         {"libm": ["libm.so.6 9 sha256:aa", "libmvec.so.1 9 sha256:dd"]},
         {"blas": ["libblas.so.3 9 sha256:ee"]},
         {"unexplained": []},
+        {"data": []},
     ],
     ids=[
         "the same",
@@ -36,6 +38,7 @@ LOCKED: dict[str, Any] = {
         "a library more",
         "a role more",
         "a file less",
+        "a library less, which comes with a module",
     ],
 )
 def test_what_a_host_or_an_optional_package_adds_is_no_difference(more: dict[str, Any]) -> None:
@@ -47,6 +50,7 @@ def test_what_a_host_or_an_optional_package_adds_is_no_difference(more: dict[str
     [
         ({"libm": ["libm.so.6 9 sha256:bb"]}, "libm"),
         ({"libm": []}, "libm"),
+        ({"data": ["libsqlite3.so.0 9 sha256:bb"]}, "data"),
         ({"standard": {"json": "1 decoder", "random": "3"}}, "standard"),
         ({"interpreter": {"python": "b"}}, "interpreter"),
         ({"unexplained": ["p.so 1 sha256:cc", "q.so 1 sha256:dd"]}, "unexplained"),

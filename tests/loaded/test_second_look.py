@@ -48,6 +48,16 @@ def test_a_module_more_is_explained_once(environment: Environment) -> None:
         assert (done.stdout, done.stderr) == (f"went on False\n{answer}\n", "")
 
 
+def test_a_library_of_an_optional_module_may_be_absent(environment: Environment) -> None:
+    lock = environment.folder / "envlock.lock"
+    document = json.loads(lock.read_bytes())
+    document["facts"]["loaded"]["data"] = [f"libsqlite3.so.0 9 sha256:{64 * 'a'}"]
+    lock.write_text(json.dumps(document), encoding="utf-8")
+    for answer in ("True", "False"):
+        done = environment.script(f"{IMPORT}{IS_DESCRIBED}")
+        assert (done.stdout, done.stderr) == (f"went on False\n{answer}\n", "")
+
+
 HARMFUL: dict[str, tuple[Callable[[Environment], object], str]] = {
     "a module that no package lists": (add_module, "extra.py: it lies among the installed packages"),
     "another size than in the RECORD": (grow, "l.so: its package lists it with another size"),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SECTION = "loaded"
 IMPORTS = "imports"
 BY_NAME = (INTERPRETER, STANDARD)
+ON_DEMAND = ("data",)
+"""The roles of which a library comes with the module that needs it, such as sqlite3: its absence says nothing."""
 
 
 def align(
@@ -51,7 +53,7 @@ def align(
         elif name in (IMPORTS, UNEXPLAINED) or not isinstance(value, list):
             aligned[name] = value
         else:
-            is_all = is_whole or name in complete
+            is_all = (is_whole or name in complete) and name not in ON_DEMAND
             aligned[name] = _choose(value, seen.get(name, []), is_whole=is_all)
     known = locked.get(UNEXPLAINED, [])
     # One cause, one finding: a library that stands for a locked one is compared there, wherever it lies.

@@ -66,7 +66,7 @@ def check_process(
     if new == ([], []) and is_as_known:
         return None
     # Start-up time: most processes load only what was explained before.
-    from envlock.runtime.loaded.agreement import align, name_files
+    from envlock.runtime.loaded.agreement import ON_DEMAND, align, name_files
     from envlock.runtime.loaded.observation import describe
 
     parts = {module: value.split()[1:] for module, value in locked.get("standard", {}).items()}
@@ -94,7 +94,8 @@ def check_process(
         if any(finding.rule == PROVEN for finding in report.findings):
             return None  # the proof may be gone next time
     note.sites = [get_line(folder) or "" for folder in found.list_sites()]
-    note.needed = found.list_computing(list(locked) if is_whole else complete)
+    needed = [role for role in locked if role not in ON_DEMAND] if is_whole else complete
+    note.needed = found.list_computing(needed)
     _write(host, name, note, _list_lines(found, mapped, modules))
     return None
 
