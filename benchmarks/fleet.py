@@ -23,7 +23,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,18 +154,15 @@ REFUSED = """
 import json, os, sys, time
 if sys.argv[1] == "mpi":
     from mpi4py import MPI
-if sys.argv[1] == "tf":
-    import tensorflow as tf
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()
 import envlock
-names = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "WORKER")
+names = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 rank = next(os.environ[name] for name in names if name in os.environ)
 start = time.time()
 try:
-    envlock.assert_fleet(engine=sys.argv[1])
+    envlock.assert_fleet()
 except envlock.EnvironmentMismatch as error:
     open("refused-" + rank, "w").write(f"{start} {time.time()}")
-    os._exit(error.exit_code) if sys.argv[1] == "tf" else sys.exit(error.exit_code)
+    sys.exit(error.exit_code)
 """
 RAY = """
 import json, os, sys, time
@@ -187,7 +183,7 @@ def work(rank):
     import envlock
     start = time.time()
     try:
-        envlock.assert_fleet(engine="files", folder=sys.argv[1])
+        envlock.assert_fleet(folder=sys.argv[1])
     except envlock.EnvironmentMismatch:
         return start, time.time()
 
@@ -206,30 +202,6 @@ def spans(folder: Path, ranks: int, ended: float, errors: str) -> tuple[float, f
         raise SystemExit(f"{len(times)} of {ranks} ranks were refused: {errors}")
     last = max(begin for begin, _ in times)
     return max(end for _, end in times) - last, ended - last
-
-
-def of_tensorflow(folder: Path) -> tuple[float, float]:
-    """Return both spans of three workers that meet by TensorFlow's coordination service."""
-    from tests.fleet import bed
-
-    first = bed.free_ports(3)
-    workers = [f"127.0.0.1:{first + each}" for each in range(3)]
-    python = Path(os.environ.get("ENVLOCK_TEST_TENSORFLOW", ROOT / ".venvs/tensorflow/bin/python"))
-
-    def worker(rank: int) -> bed.Started:
-        config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
-        odd = {"NVIDIA_TF32_OVERRIDE": "0"} if rank == 2 else {}
-        own = {
-            "TF_CONFIG": json.dumps(config),
-            "WORKER": str(rank),
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            **odd,
-        }
-        return bed.run([python, "-c", REFUSED, "tf"], folder, own, timeout=300)
-
-    with ThreadPoolExecutor(3) as pool:
-        ends = list(pool.map(worker, range(3)))
-    return spans(folder, 3, time.time(), ends[0].errors)
 
 
 def of_ray(folder: Path) -> tuple[float, float]:
@@ -276,7 +248,6 @@ def refusals(folder: Path) -> Iterator[tuple[str, tuple[float, float]]]:
                 f"{kind}, `{engine}`",
                 seconds(mpirun_of(kind), ["mpirun", "-n", "8"], mpi_python_of(kind), engine),
             )
-    yield "TensorFlow, `tf`", of_tensorflow(emptied())
     yield "Ray, `files`", of_ray(emptied())
 
 

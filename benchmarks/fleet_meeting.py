@@ -2,7 +2,7 @@
 
     python benchmarks/fleet_meeting.py [RANKS ...] [--late 20] [--before TREE] [--table FILE] [--svg FILE]
 
-Real processes, forked from one that has imported envlock, call `assert_fleet(engine="files")` in one folder; the last
+Real processes, forked from one that has imported envlock, call `assert_fleet()` in one folder; the last
 comes `--late` seconds after the others. Python's audit events count each listing, opening, link, renaming and removal
 of each process below that folder. With `--before`, the same is done by the package of another checkout. With `--table`,
 nothing is measured: the numbers are those of the table that this program printed into a file, such as the README.
@@ -43,7 +43,7 @@ def take_part(rank, begin, out):
     sys.addaudithook(hear)
     called = time.time()
     try:
-        envlock.assert_fleet(engine="files", timeout=limit, folder=folder)
+        envlock.assert_fleet(timeout=limit, folder=folder)
         end = "starts"
     except BaseException as error:
         end = str(error).splitlines()[0]

@@ -28,7 +28,7 @@ class Plan:
     Attributes:
         name: the name of the job.
         folder: where its ranks meet, and write how they ended.
-        engine: how they meet.
+        engine: `mpi` if its ranks import mpi4py.
         size: how many there are.
         skew: seconds between the first and the last call.
         timeout: that of each call.
@@ -74,7 +74,7 @@ def take_part(plan: Plan, rank: int, *, is_numbered: bool) -> int:
     end, code = "trained", 0
     try:
         if is_numbered:
-            envlock.assert_fleet(engine=plan.engine, timeout=plan.timeout, folder=folder)
+            envlock.assert_fleet(timeout=plan.timeout, folder=folder)
         else:
             envlock.assert_fleet(
                 timeout=plan.timeout, folder=folder, rank=rank, size=plan.size, job=plan.name

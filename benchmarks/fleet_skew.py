@@ -1,6 +1,6 @@
 """Who trains and who refuses where ranks call at different times, under real launchers.
 
-    python benchmarks/fleet_skew.py RESULTS [--only LAUNCHER ...] [--torch FOLDER] [--large] [--singletons]
+    python benchmarks/fleet_skew.py RESULTS [--only LAUNCHER ...] [--torch FOLDER] [--large]
 
 Jobs of 3 and 8 ranks, whose first and last call are 0 or 30 s apart, rank 0 in the middle, with a time limit of 20 s,
 so that a rank that counted from its own call alone would leave. All ranks are alike, or the last one has another
@@ -8,8 +8,7 @@ variable, or rank 1 never calls. A line of JSON for each job is appended to RESU
 again. At the end, the table of all lines is printed. The launchers are those of tests/fleet/bed.py, and Dask.
 
 torchrun needs a folder with the unpacked packages of Debian's python3-torch, and Dask an interpreter. With `--large`,
-64 ranks meet in a folder, 150 s apart, with the usual time limit. With `--singletons`, MPI is not connected to its
-launcher, and each process is the only rank of an MPI of its own.
+64 ranks meet in a folder, 150 s apart, with the usual time limit.
 """
 
 from __future__ import annotations
@@ -194,14 +193,17 @@ def run_files(plan: Plan) -> bed.Started:
         return bed.Started(max(codes), "", errors.read(), time.monotonic() - start)
 
 
-def make_mpi(kind: str, python: str) -> Run:
-    """Return what starts ranks with the mpirun of one MPI and the mpi4py of another."""
+def make_mpi(kind: str) -> Run:
+    """Return what starts ranks with the mpirun of an MPI."""
     start = mpirun_of(kind)
-    words = [mpi_python_of(python), RANK]
+    words = [mpi_python_of(kind), RANK]
 
     def run(plan: Plan) -> bed.Started:
         # MPICH's mpiexec waits for a rank that hangs.
-        limit = {"MPIEXEC_TIMEOUT": str(round(plan.skew + 3 * plan.timeout))}
+        limit = {
+            "MPIEXEC_TIMEOUT": str(round(plan.skew + 3 * plan.timeout)),
+            "ENVLOCK_FLEET_JOB": plan.name,
+        }
         command = ["mpirun", "-n", str(plan.size), *words]
         return start(command, Path(plan.folder), {**prepare(plan), **limit})
 
@@ -252,8 +254,8 @@ def make_launchers(stack: ExitStack, asked: argparse.Namespace) -> Iterator[Laun
     makers: dict[str, tuple[str, Callable[[], Run]]] = {
         "files": ("files", lambda: run_files),
         "Slurm": ("files", lambda: make_slurm(stack.enter_context(bed.slurm()), sys.executable)),
-        "Open MPI": ("mpi", lambda: make_mpi("openmpi", "openmpi")),
-        "MPICH": ("mpi", lambda: make_mpi("mpich", "mpich")),
+        "Open MPI": ("mpi", lambda: make_mpi("openmpi")),
+        "MPICH": ("mpi", lambda: make_mpi("mpich")),
         "Ray": ("files", make_ray),
         "torchrun": ("files", lambda: make_torchrun(asked.torch)),
         "Dask": ("files", lambda: make_driver([asked.dask.absolute()], DASK)),
@@ -261,12 +263,6 @@ def make_launchers(stack: ExitStack, asked: argparse.Namespace) -> Iterator[Laun
     for name, (engine, make) in makers.items():
         if (not asked.only or name in asked.only) and (name != "torchrun" or asked.torch):
             yield Launcher(name, engine, make())
-    if asked.singletons:
-        cluster = stack.enter_context(bed.slurm())
-        for name, kind in (("Open MPI", "openmpi"), ("MPICH", "mpich")):
-            run = make_slurm(cluster, mpi_python_of(kind))
-            yield Launcher(f"srun, mpi4py of {name}", "mpi", run)
-        yield Launcher("mpiexec of MPICH, mpi4py of Open MPI", "mpi", make_mpi("mpich", "openmpi"))
 
 
 def measure(launcher: Launcher, size: int, skew: float, kind: str, timeout: float) -> Row:
@@ -298,10 +294,6 @@ def measure(launcher: Launcher, size: int, skew: float, kind: str, timeout: floa
 
 def iter_jobs(launcher: Launcher, *, large: bool) -> Iterator[tuple[int, float, str, float]]:
     """Yield size, skew, kind and time limit of the jobs of a launcher."""
-    if "mpi4py" in launcher.name:
-        yield 8, 0, "alike", TIMEOUT
-        yield 8, 0, "odd", TIMEOUT
-        return
     for kind in KINDS:
         for size in SIZES:
             for skew in SKEWS:
@@ -344,7 +336,6 @@ def main() -> None:
         "--dask", type=Path, help="an interpreter with Dask", default=Path(sys.executable)
     )
     parser.add_argument("--large", action="store_true", help="also 64 ranks")
-    parser.add_argument("--singletons", action="store_true", help="also single ranks of MPI")
     asked = parser.parse_args()
     done = {row.key for row in read_rows(asked.results)}
     with ExitStack() as stack:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from envlock.fleet.reduction import Group
 
     Part = Dict[str, Any]
-    """The part for one environment: the `ranks` that have it, and what `differs` there."""
+    """The part for one environment: what `differs` there."""
 
 LINES, SIZE = 200, 20_000
 """Lines and bytes that the text of a digest never exceeds, however long the names of ranks and
@@ -168,7 +168,7 @@ def _shorten_evidence(fleet: FleetEvidence) -> FleetEvidence:
 
 
 def split_by_root(groups: Sequence[Group]) -> Dict[str, Part]:
-    """Return for each odd environment, by its root, the ranks that have it and what differs there.
+    """Return for each odd environment, by its root, what differs there.
 
     Only the first `PARTS` are returned; a rank with another environment gets only the digest.
     """
@@ -177,13 +177,10 @@ def split_by_root(groups: Sequence[Group]) -> Dict[str, Part]:
         if not group.odd:
             continue
         differs = _list_differences(group.odd)
-        for member in group.members:
-            root = member["root"]
+        for root in dict.fromkeys(member["root"] for member in group.members):
             # The root becomes the name of a file.
-            if not root.isalnum() or (root not in parts and len(parts) == PARTS):
-                continue
-            part = parts.setdefault(root, {"ranks": [], "differs": differs})
-            part["ranks"].append(member["rank"])
+            if root.isalnum() and len(parts) < PARTS:
+                parts.setdefault(root, {"differs": differs})
     return parts
 
 

@@ -9,14 +9,14 @@ import sys
 from hashlib import sha256
 from weakref import WeakSet
 
-from envlock.fleet import mpi_mail, tf_store
+from envlock.fleet import mpi
 from envlock.fleet.check_settings import read_policy
 from envlock.fleet.digest import digest, parse_report, split_by_root
 from envlock.fleet.folder import Folder
 from envlock.fleet.meeting import CROWD_PAUSE, find_headline, get_nonce, meet
 from envlock.fleet.node_sets import Places, group_by
 from envlock.fleet.problems import MISSING
-from envlock.fleet.ranks import OWN, Disagreement, count_restarts, find_rank
+from envlock.fleet.ranks import OWN, count_restarts, find_rank
 from envlock.fleet.reduction import choose_policy, reduction
 from envlock.fleet.refusal_end import wait_for_readers
 from envlock.fleet.search_folders import NAME as SEARCH_PATH
@@ -33,7 +33,6 @@ from envlock.runtime.errors import (
     LockfileError,
     UsageError,
     WriteError,
-    make_choice_error,
 )
 from envlock.runtime.host import Host
 from envlock.runtime.judgement import (
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
         Union,
     )
 
-    from envlock.fleet.meeting import Board, Decision
+    from envlock.fleet.meeting import Decision
     from envlock.fleet.ranks import Rank
     from envlock.fleet.statement import Document, Stated, Statement
     from envlock.runtime.facts import Document as Lock
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
 
 TIMEOUT = 120.0
 """Seconds."""
-ENGINES = ("auto", "files", "mpi", "tf")
 ALONE = {"rank": 0, "size": 1, "node": None, "job": None}
 HINT = "; "
 """What separates the problem of a rank from what to do about it."""
@@ -93,7 +91,6 @@ def assert_fleet(
     path: Optional[Path] = None,
     policy: Optional[str] = None,
     *,
-    engine: str = "auto",
     timeout: float = TIMEOUT,
     folder: Optional[Path] = None,
     rank: Optional[int] = None,
@@ -112,16 +109,14 @@ def assert_fleet(
         path: the lockfile, as for `assert_locked()`.
         policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
             not given.
-        engine: how ranks communicate. `mpi`: with mpi4py, which the program has imported. `tf`:
-            with TensorFlow's coordination service, once a strategy with several workers exists.
-            `files`: in a folder that all nodes share. `auto`: with MPI if mpi4py is imported, else
-            with files.
         timeout: seconds that a rank waits for rank 0 to arrive, and that rank 0 waits for the
             others.
-        folder: for `files`; else `$ENVLOCK_FLEET_DIR`, else `.envlock-fleet` in the current folder.
+        folder: a folder that all nodes share, where ranks meet; else `$ENVLOCK_FLEET_DIR`, else
+            `.envlock-fleet` in the current folder.
         rank, size, node, job: the number of this process, the number of all processes, the name of
             the machine, and a name that no other job has; else `$ENVLOCK_FLEET_RANK` and so on,
-            else the values of the launcher.
+            else the numbers of MPI if the program has imported mpi4py, else the values of the
+            launcher.
 
     Returns:
         The report; None if `ENVLOCK_MODE=off` switched the check off.
@@ -132,27 +127,23 @@ def assert_fleet(
             does not catch it, the process ends with the exit code of the error and without a
             traceback. With `ENVLOCK_MODE=warn` on all ranks, nothing is raised. What a rank loads
             is compared at the end of its `import tensorflow`, which raises on that rank alone.
-        UsageError: there is no such engine or policy, or no launcher says which rank this is.
+        UsageError: there is no such policy, or no launcher says which rank this is.
         LockfileError: the lockfile of rank 0 names a policy or a rule that does not exist.
         WriteError: the shared folder cannot be written.
     """
-    if engine not in ENGINES:
-        raise _keep_code(make_choice_error("engine", engine, ENGINES))
     where = os.fspath(folder) if folder is not None else None
     given: Mapping[str, object] = {"rank": rank, "size": size, "node": node, "job": job}
     if _is_spawned(sys._getframe(1)):
-        engine, given = "files", ALONE
+        given = ALONE
     environ = dict(os.environ)
     for key, value in given.items():
         if value is not None:
             environ[OWN[key]] = str(value)
     mode = get_mode()
     try:
-        own, board = place(engine, where, environ)
+        own, board = place(where, environ)
         chosen = read_policy(policy, os.environ)
         verdict = gather_report(own, board, path, chosen, timeout, mode)
-    except Disagreement as error:
-        return _refuse_alone(error, mode)
     except (UsageError, WriteError) as error:
         # A rank with the mode `off` does not have to be able to communicate.
         if mode != OFF:
@@ -216,19 +207,6 @@ def _go_on(report: Optional[Report], mode: str, *, is_speaker: bool = True) -> O
     if is_speaker and report is not None and not report.match:
         assertion.say(WARNED)
     return report
-
-
-def _refuse_alone(error: Disagreement, mode: str) -> Optional[Report]:
-    """Refuse a process that cannot communicate with the others."""
-    report = error.report
-    if mode != OFF:
-        # Each rank prints it, because none knows which one ends the job first.
-        text = report.to_text() if error.is_first else report.headline
-        assertion.say(text)
-    if mode in assertion.ENFORCING:
-        # Each of the others refuses by itself, maybe a moment later.
-        _raise(EnvironmentMismatch(report.headline, report), CROWD_PAUSE)
-    return _go_on(report, mode)
 
 
 def _raise(error: EnvlockError, pause: float) -> NoReturn:
@@ -346,7 +324,7 @@ class Verdict:
 
 def gather_report(
     rank: Rank,
-    board: Optional[Board],
+    board: Optional[Folder],
     path: Optional[Path],
     policy: Optional[str],
     timeout: float,
@@ -382,16 +360,14 @@ def gather_report(
         if is_own:
             _tell(verdict.report.to_text(), {mode})
         if any(finding.rule == MISSING for finding in verdict.report.findings):
-            board.give_up()
+            mpi.abort_at_end()
         if verdict.report.match:
             _hold(board, rank.rank)
     return verdict
 
 
-def _hold(board: Board, rank: int) -> None:
+def _hold(board: Folder, rank: int) -> None:
     """Show, as long as this process lives, that the ranks of the last verdict run."""
-    if not isinstance(board, Folder):
-        return
     nonce = get_nonce(board.peek("call"))
     board.hold(nonce, rank)
     _attempts.add((board.path, nonce, rank))
@@ -401,12 +377,12 @@ _attempts: Set[Tuple[str, str, int]] = set()
 """The attempts that this process has taken part in."""
 
 
-def _say_decided(board: Board, rank: int, timeout: float, mode: str) -> None:
+def _say_decided(board: Folder, rank: int, timeout: float, mode: str) -> None:
     """Say it if the job of a rank was decided, and runs, without this process.
 
     It still waits: rank 0 may call again, and then this process is a rank like the others.
     """
-    if not isinstance(board, Folder) or rank == 0 or mode == OFF:
+    if rank == 0 or mode == OFF:
         return
     nonce = get_nonce(board.peek("call"))
     # A program that a rank has become, or has started, calls again.
@@ -420,7 +396,7 @@ def _say_decided(board: Board, rank: int, timeout: float, mode: str) -> None:
 
 
 def _decide(
-    board: Optional[Board],
+    board: Optional[Folder],
     size: int,
     lock: Optional[Lock],
     policy: Optional[str],
@@ -445,12 +421,12 @@ def _decide(
     report = digest(whole)
     # If the digest leaves something out, the whole report is in a file that it names.
     if board is not None and report is not whole:
-        place = board.hand(f"report.{os.urandom(8).hex()}", whole.to_json(), ())
+        place = board.post(f"report.{os.urandom(8).hex()}", whole.to_json())
         report = digest(whole, place)
         decision["parts"] = split_by_root(groups)
     if not report.match:
         text = report.to_text()
-        if isinstance(board, Folder) and _is_repeated(board, text, count_restarts(os.environ)):
+        if board is not None and _is_repeated(board, text, count_restarts(os.environ)):
             text = f"{report.headline}, as before this restart; {NO_RESTART}"
         _tell(text, modes)
     decision["report"] = report.to_json()
@@ -611,27 +587,18 @@ def _find_lockfile(path: Optional[Path]) -> Optional[str]:
         return None
 
 
-def place(
-    engine: str, folder: Optional[str], environ: Mapping[str, str]
-) -> Tuple[Rank, Optional[Board]]:
-    """Return the rank of this process and the board where it meets the others; None for a single
+def place(folder: Optional[str], environ: Mapping[str, str]) -> Tuple[Rank, Optional[Folder]]:
+    """Return the rank of this process and the folder where it meets the others; None for a single
     rank.
 
     Raises:
-        Disagreement: MPI and the launcher give this process different numbers.
-        UsageError: no launcher says which rank of how many this is, or the engine is not available.
+        UsageError: no launcher says which rank of how many this is.
         WriteError: the shared folder cannot be written.
     """
-    host = os.uname().nodename
-    if engine in ("auto", "mpi"):
-        world = mpi_mail.find_world(required=engine == "mpi")
-        if world is not None:
-            return mpi_mail.rank_in(world, environ, host), mpi_mail.Mail(world)
-    rank = find_rank(environ, host)
+    numbers = {name: value for name, value in mpi.get_numbers().items() if not environ.get(name)}
+    rank = find_rank({**environ, **numbers}, os.uname().nodename)
     if rank.size is None:
         raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
     if rank.size == 1:
         return rank, None
-    if engine == "tf":
-        return rank, tf_store.open_board()
     return rank, Folder(folder, rank.job)

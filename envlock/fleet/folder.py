@@ -13,7 +13,7 @@ from envlock.runtime.host import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
+    from typing import Any, Collection, Dict, List, Optional, Tuple
 
     from envlock.fleet.statement import Document, Statement
 
@@ -35,8 +35,6 @@ class Folder:
     """The board of one job. Files are written completely and then renamed, so that no process reads
     half of one.
     """
-
-    is_mortal = False
 
     def __init__(self, path: Optional[str], job: str) -> None:
         """Create the folder of the job in `path`; without it, in the folder that the variable
@@ -100,8 +98,8 @@ class Folder:
         except OSError:
             return None
 
-    def post(self, name: str, value: object) -> None:
-        """Write a value, replacing an earlier one.
+    def post(self, name: str, value: object) -> str:
+        """Write a value, replacing an earlier one; return its path.
 
         Raises:
             WriteError: the file cannot be written.
@@ -111,6 +109,7 @@ class Folder:
             os.rename(draft, target)
         except OSError as error:
             raise _make_write_error("write", target, error) from None
+        return target
 
     def settle(self, name: str, value: object) -> bool:
         """Write a value unless the file exists; return whether the file has this value.
@@ -154,11 +153,6 @@ class Folder:
             raise _make_write_error("write", target, error) from None
         return target, draft
 
-    def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
-        """Write a value for some ranks, and return its path."""
-        self.post(name, value)
-        return os.path.join(self.path, name + END)
-
     def peek(self, name: str) -> Any:
         """Return a value; None if it does not exist or is not JSON.
 
@@ -174,9 +168,6 @@ class Folder:
     def names(self, folder: str = "") -> Collection[str]:
         """Return the names of the values in a folder."""
         return _list_names(os.path.join(self.path, folder))
-
-    def give_up(self) -> None:
-        """Do nothing: no process waits at its end for another one."""
 
     def hold(self, nonce: str, rank: int) -> None:
         """Hold the answer of this rank for as long as this process lives, or what it becomes.

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     report   of all ranks, or of the one that has withdrawn, as JSON values
     error    what rank 0 could not do: the `kind` of the error, its `message` and `hint`
     again    why another attempt follows, for ranks that still wait
-    pause    the most seconds until each of them has read it; absent from messages
+    pause    the most seconds until each of them has read it
 
     The report that all ranks read is a digest. If it leaves something out, `parts` has the part for
     each single environment, with the ranks that have it; these get it, and a rank finds its own
@@ -61,19 +61,9 @@ if TYPE_CHECKING:
     """A function of the statements, and of the documents by root."""
 
     class Board(Protocol):
-        """A place for values with names; a value is read either completely or not at all.
+        """A place for values with names; a value is read either completely or not at all."""
 
-        `is_mortal`: it ends with the process of rank 0.
-        """
-
-        is_mortal: bool
-
-        def post(self, name: str, value: object) -> None: ...
-
-        def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
-            """Post a value for these ranks alone; return the file in which the user can read it, if
-            any.
-            """
+        def post(self, name: str, value: object) -> str: ...
 
         def settle(self, name: str, value: object) -> bool:
             """Post a value unless the name has one; return whether this one is posted."""
@@ -81,13 +71,8 @@ if TYPE_CHECKING:
         def peek(self, name: str) -> object:
             """Return a value; None if it is not posted yet."""
 
-        def names(self, folder: str = "") -> Optional[Collection[str]]:
-            """Return the names of the values in a folder of names; None if the board cannot list
-            them.
-            """
-
-        def give_up(self) -> None:
-            """Make sure that this process can end without waiting for a rank that is lost."""
+        def names(self, folder: str = "") -> Collection[str]:
+            """Return the names of the values in a folder of names."""
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1
@@ -102,8 +87,6 @@ twenty times a second."""
 
 MARGIN = 2.0
 """Seconds that a rank waits for the verdict longer than rank 0 waits for the ranks."""
-LISTENING = 10.0
-"""The most seconds that rank 0 keeps running for a board that ends with it."""
 ABSENT = "absent."
 
 
@@ -159,11 +142,7 @@ class Member:
     def pause(self, seconds: float) -> Pause:
         """Return a pause between two polls, with a limit in seconds for all of them together."""
         longest = min(CROWD_PAUSE, max(LONGEST_PAUSE, RANK_PAUSE * self.size))
-        share = WAITED_SHARE
-        # What ends with the process of rank 0 are messages, and no file server is asked.
-        if self.board.is_mortal:
-            share = 0.0
-        return Pause(time.monotonic() + seconds, longest, share)
+        return Pause(time.monotonic() + seconds, longest)
 
     def settle(self, nonce: str, decision: Decision) -> Outcome:
         """Decide an attempt unless it is decided; return the decision that counts.
@@ -194,8 +173,6 @@ class Member:
         None of them has waited longer than the pauses of rank 0; without these, the longest pause
         of all is meant.
         """
-        if self.board.is_mortal:
-            return decision
         return {**decision, "pause": CROWD_PAUSE if pause is None else pause.find_longest()}
 
     def add_own_part(self, decision: Decision) -> Decision:
@@ -239,10 +216,8 @@ class Leader(Member):
             found = self._collect(statements, pause)
             if found is None:
                 found = self.add_pause(self._decide(decide, statements), pause)
-            # A decision of this rank is posted, too: messages of other ranks reach only rank 0.
             decision, _ = self.settle(self.nonce, found)
             if "again" not in decision:
-                self._listen(sorted(statements)[1:])
                 return self.add_own_part(decision), False
             if decision.get("by") == 0 or self._is_followed():
                 return self._refuse_double()
@@ -280,7 +255,7 @@ class Leader(Member):
         """Add the statements that have arrived since the last poll."""
         there = self.board.names(self.nonce)
         for rank in range(1, self.size):
-            if rank in statements or (there is not None and str(rank) not in there):
+            if rank in statements or str(rank) not in there:
                 continue
             found = self.board.peek(f"{self.nonce}/{rank}")
             if is_statement(found) and found["rank"] == rank:
@@ -293,7 +268,7 @@ class Leader(Member):
         if "parts" not in decision:
             return decision
         for root, part in decision["parts"].items():
-            self.board.hand(f"{self.nonce}/of.{root}", part, part["ranks"])
+            self.board.post(f"{self.nonce}/of.{root}", part)
         return {**decision, "parts": sorted(decision["parts"])}
 
     def _refuse_double(self) -> Outcome:
@@ -306,19 +281,6 @@ class Leader(Member):
         if self._is_followed():
             self.board.settle(f"{self._get_called()}.decision", decision)
         return decision, True
-
-    def _listen(self, ranks: Sequence[int]) -> None:
-        """Wait until the ranks that have answered have read the decision, if it would disappear
-        with this process.
-        """
-        if not self.board.is_mortal:
-            return
-        pause = self.pause(min(LISTENING, self.timeout))
-        left = [f"{self.nonce}.heard.{rank}" for rank in ranks]
-        while left:
-            left = [name for name in left if self.board.peek(name) is None]
-            if left and not pause.wait():
-                return
 
     def _get_documents(self, statements: List[Statement]) -> Dict[str, Document]:
         """Return the documents of the statements, by root; malformed ones are skipped."""
@@ -346,7 +308,7 @@ class Follower(Member):
     def meet(self, decide: Decide) -> Outcome:
         """Answer attempts until one gets a decision other than that another attempt follows."""
         absent = 0
-        for name in self.board.names() or ():
+        for name in self.board.names():
             if name.startswith(ABSENT):
                 absent += 1
         while True:
@@ -385,7 +347,7 @@ class Follower(Member):
         # visible.
         there = self.board.names()
         name = f"{self.nonce}.decision"
-        if not self.nonce or (there is not None and name not in there):
+        if not self.nonce or name not in there:
             return None
         decision = self.board.peek(name)
         if not isinstance(decision, dict):
@@ -426,8 +388,6 @@ class Follower(Member):
 
     def _accept(self, decision: Decision, *, is_own: bool) -> Optional[Outcome]:
         """Return a decision, unless another attempt follows it."""
-        if self.board.is_mortal:
-            self.board.post(f"{self.nonce}.heard.{self.rank}", "")
         if "again" not in decision:
             return self.add_own_part(decision), is_own
         self.nonce = ""
@@ -489,13 +449,10 @@ def get_nonce(call: object) -> str:
 class Pause:
     """Waits between two polls, longer each time."""
 
-    def __init__(
-        self, deadline: float, longest: float = LONGEST_PAUSE, share: float = WAITED_SHARE
-    ) -> None:
+    def __init__(self, deadline: float, longest: float = LONGEST_PAUSE) -> None:
         self.deadline = deadline
         self.seconds = FIRST_PAUSE
         self.longest = longest
-        self.share = share
         self._start = time.monotonic()
 
     def wait(self) -> bool:
@@ -512,4 +469,4 @@ class Pause:
         """Return the longest pause of a rank that has waited as long, in seconds."""
         if now is None:
             now = time.monotonic()
-        return max(self.longest, min(CROWD_PAUSE, self.share * (now - self._start)))
+        return max(self.longest, min(CROWD_PAUSE, WAITED_SHARE * (now - self._start)))

@@ -88,7 +88,7 @@ def become(
     environ = dict(os.environ)
     if job:
         environ[OWN["job"]] = job
-    rank, board = place("files", to, environ)
+    rank, board = place(to, environ)
     policy = read_policy(policy, os.environ)
     verdict = gather_report(rank, board, lock, policy, timeout)
     if verdict.exit_code:

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Optional, Tuple
 
-    from envlock.runtime.report import Report
-
     Environ = Mapping[str, str]
 
     Row = Mapping[str, Any]
@@ -44,20 +42,6 @@ of the cluster, and a parameter server may never call.
 
 LONGEST = 64
 """Characters of a node or a job: a statement has at most 1 KB."""
-
-
-class Disagreement(Exception):  # noqa: N818 (it is an answer, not a fault)
-    """Two sources give this process different numbers, so that it cannot know whom to meet.
-
-    Attributes:
-        report: the numbers of both.
-        is_first: whether one of them gives it the number 0.
-    """
-
-    def __init__(self, report: Report, *, is_first: bool) -> None:
-        super().__init__(report.headline)
-        self.report = report
-        self.is_first = is_first
 
 
 class Rank:

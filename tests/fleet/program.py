@@ -1,4 +1,7 @@
-"""A job: `program.py ENGINE`. Each rank writes `began-RANK` once `assert_fleet()` has let it go on."""
+"""A job: `program.py files`, or `program.py mpi`, which imports mpi4py.
+
+Each rank writes `began-RANK` once `assert_fleet()` has let it go on.
+"""
 
 import os
 import sys
@@ -13,7 +16,7 @@ import envlock
 rank = next(os.environ[name] for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID") if name in os.environ)
 start = time.monotonic()
 try:
-    envlock.assert_fleet(engine=sys.argv[1], timeout=float(os.environ.get("FLEET_TIMEOUT", "60")))
+    envlock.assert_fleet(timeout=float(os.environ.get("FLEET_TIMEOUT", "60")))
 except envlock.EnvironmentMismatch as error:
     seconds = time.monotonic() - start
     whole = Path(f".refused-{rank}")  # a launcher may kill a rank while it writes, as another one has ended

@@ -183,7 +183,6 @@ def run_job(folder: Path, number: int, plans: list[Plan]) -> list[int]:
             try:
                 assert_fleet(
                     policy=(asked.policy or None) if asked.is_argument else None,
-                    engine="files",
                     timeout=30,
                     folder=folder / "fleet",
                     rank=rank,

@@ -20,7 +20,6 @@ from envlock.fleet.jobs import choose_job
 from envlock.fleet.meeting import meet
 from envlock.fleet.rank_process import write_statement as state
 from envlock.fleet.reduction import reduction
-from envlock.fleet.tf_store import Store
 from envlock.runtime.errors import EnvironmentMismatch, FactError, UsageError, WriteError
 from tests.fleet.bed import run
 from tests.fleet.ranks import Made, rank
@@ -121,79 +120,6 @@ def test_the_clocks_of_nodes_do_not_matter(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "rename", skewed)
     heard = together(tmp_path, [rank(each, 3, **(ODD if each == 2 else {})) for each in range(3)])
     assert headlines(heard) == {"does not match: 1 of 3 ranks differ"}
-
-
-def test_a_service_that_is_slow_is_given_more_time() -> None:
-    """That of TensorFlow, on a busy machine; a value that is there is never missed for long."""
-    asked: list[int] = []
-
-    class Slow:
-        def get_config_key_value(self, name: str, wait: int) -> str:
-            asked.append(wait)
-            if wait < 400:
-                raise TimeoutError
-            return "3"
-
-    store = Store(Slow(), 1)
-    assert [store.peek("x") for _ in range(5)] == [None, None, None, 3, None]
-    assert asked == [50, 100, 200, 400, 50]
-
-
-class Mortal:
-    """A board in the process of rank 0, as TensorFlow's service is: what it holds is gone when that ends."""
-
-    is_mortal = True
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] | None = {}
-
-    def hand(self, name: str, value: Any, ranks: Any) -> str:
-        self.post(name, value)
-        return ""
-
-    def post(self, name: str, value: Any) -> None:
-        if self.values is not None:
-            self.values[name] = value
-
-    def settle(self, name: str, value: Any) -> bool:
-        is_first = self.peek(name) is None
-        if is_first:
-            self.post(name, value)
-        return is_first
-
-    def peek(self, name: str) -> Any:
-        return None if self.values is None else self.values.get(name)
-
-    def names(self, folder: str = "") -> None:
-        return None
-
-    def give_up(self) -> None:
-        raise AssertionError("no rank is lost")
-
-
-@pytest.mark.longer
-@pytest.mark.parametrize("deaf", [False, True])
-def test_a_board_that_ends_with_rank_0_outlives_the_last_who_listens(
-    monkeypatch: pytest.MonkeyPatch, deaf: bool
-) -> None:
-    """A rank that hears nothing any more keeps rank 0 no longer than it listens."""
-    monkeypatch.setattr(meeting, "LISTENING", 1.0 if deaf else 20.0)
-    board, heard = Mortal(), {}
-
-    def come(number: int) -> None:
-        heard[number], _ = meet(board, number, 3, rank(number, 3), decide(3), 20.0)
-        if number == 0:
-            board.values = None
-
-    if deaf:
-        post = board.post
-        monkeypatch.setattr(board, "post", lambda name, value: None if name.endswith("heard.2") else post(name, value))
-    threads = [threading.Thread(target=come, args=(number,)) for number in range(3)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert (headlines(heard), set(heard)) == ({"3 ranks alike"}, {0, 1, 2})
 
 
 def test_two_jobs_in_one_folder_do_not_meet(tmp_path: Path) -> None:
@@ -635,21 +561,3 @@ def test_a_lockfile_that_cannot_be_read_is_a_finding_on_all_ranks(
     with pytest.raises(EnvironmentMismatch):
         fleet_assertion.assert_fleet("none.lock")
     assert "(rank 0): cannot report: lockfile not found: none.lock" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("engine", "message"),
-    [
-        ("smoke", "unknown engine `smoke`\nhint: choose from: auto, files, mpi, tf"),
-        ("mpi", "MPI is not running in this process\nhint: import mpi4py.MPI before, or use engine `files`"),
-        (
-            "tf",
-            "TensorFlow is not imported, so no ranks can meet by it\n"
-            "hint: call it after the strategy is created, or use engine `files`",
-        ),
-    ],
-)
-def test_an_engine_that_cannot_be_had_is_said(alone: None, engine: str, message: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        fleet_assertion.assert_fleet(engine=engine)
-    assert str(raised.value) == message

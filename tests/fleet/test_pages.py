@@ -148,6 +148,8 @@ class TestRun:
     @pytest.mark.parametrize("kind", first(1, MPIS))
     def test_mpi(self, kind: str, tmp_path: Path) -> None:
         mpirun, environ = mpirun_of(kind), active(tmp_path, mpi_python_of(kind))
+        if kind == "mpich":  # it does not name the job
+            environ["ENVLOCK_FLEET_JOB"] = "mpich"
         check("mpi", tmp_path, lambda words, cwd: mpirun(words, cwd, environ))
 
     def test_files(self, tmp_path: Path) -> None:

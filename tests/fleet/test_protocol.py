@@ -60,7 +60,6 @@ class Process:
 class World:
     """A board, a clock and the processes of one job."""
 
-    is_mortal = False
     has_one_name = True
     """Whether the first decision counts; without it, each one is believed by whoever makes it."""
 
@@ -94,13 +93,10 @@ class World:
             this.hung += seconds
             self.sleep(seconds)
 
-    def hand(self, name: str, value: Any, ranks: Iterable[int]) -> str:
-        self.post(name, value)
-        return ""
-
-    def post(self, name: str, value: Any) -> None:
+    def post(self, name: str, value: Any) -> str:
         self.look()
         self.values[name] = value
+        return ""
 
     def settle(self, name: str, value: Any) -> bool:
         self.look()
@@ -117,9 +113,6 @@ class World:
         self.look()
         start = f"{folder}/" if folder else ""
         return [each[len(start) :] for each in self.values if each.startswith(start)]
-
-    def give_up(self) -> None:
-        raise NotImplementedError
 
     def decide(self, statements: Any, documents: Any) -> dict[str, Any]:
         counted = [each["node"] for each in statements]

@@ -63,7 +63,7 @@ import sys
 from envlock.fleet.fleet_assertion import assert_fleet
 for _ in range({times}):
     try:
-        assert_fleet(engine="nonesuch")
+        assert_fleet(rank=0)
     except Exception:
         pass
 {end}
@@ -75,7 +75,7 @@ for _ in range({times}):
     ("end", "code", "last"),
     [
         ("raise KeyError('mine')", 1, "KeyError: 'mine'"),
-        ("assert_fleet(engine='nonesuch')", 2, "hint: choose from: auto, files, mpi, tf"),
+        ("assert_fleet(rank=0)", 2, "hint: set ENVLOCK_FLEET_SIZE"),
     ],
 )
 def test_refusals_that_were_caught_leave_one_hook_and_an_error_its_own_code(end: str, code: int, last: str) -> None:

@@ -260,13 +260,6 @@ CASES = (
     ),
     Case(
         "runtime/errors.py",
-        lambda _: package.assert_fleet(engine="nothing"),
-        "choose from: ",
-        lambda _: package.assert_fleet(engine="files"),
-        another="cannot find the rank",
-    ),
-    Case(
-        "runtime/errors.py",
         lambda _: find_engine("dokcer"),
         "choose from: auto",
         lambda _: find_engine("podman"),
@@ -526,13 +519,6 @@ CASES = (
         lambda folder: require_cache({"XDG_CACHE_HOME": str(folder)}),
     ),
     # Jobs.
-    Case(
-        "fleet/mpi_mail.py",
-        lambda _: package.assert_fleet(engine="mpi"),
-        "or use engine `files`",
-        lambda _: package.assert_fleet(engine="files"),
-        another="cannot find the rank",
-    ),
     Case(
         "fleet/ranks.py",
         lambda _: find_rank({}, "host"),

@@ -1,4 +1,4 @@
-"""Ray and TensorFlow, each with several nodes on this machine."""
+"""Ray with several nodes on this machine."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.exhaustive import exhaustive, first
+from tests.exhaustive import exhaustive
 from tests.fleet import bed
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.processes]
@@ -50,25 +49,3 @@ def test_without_a_cluster_the_engine_is_missing(ray_python: Path, tmp_path: Pat
     done = bed.run(words, tmp_path, {})
     assert (done.code, done.output) == (5, "")
     assert done.errors.startswith("error: no rank has reported: python "), done.errors
-
-
-@exhaustive
-@pytest.mark.tensorflow
-@pytest.mark.parametrize(("odd", "code"), first(1, [({"NVIDIA_TF32_OVERRIDE": "0"}, 1), ({}, 0)]), ids=["odd", "alike"])
-def test_workers_of_tensorflow(tensorflow_python: Path, tmp_path: Path, odd: dict[str, str], code: int) -> None:
-    (tmp_path / "pyproject.toml").touch()
-    first = bed.free_ports(4)
-    ports = [str(first + each) for each in range(4)]
-
-    def worker(rank: int) -> bed.Started:
-        own = {"ENVLOCK_FLEET_NODE": f"n{rank + 1}", "TF_CPP_MIN_LOG_LEVEL": "3", **(odd if rank == 2 else {})}
-        words: list[str | Path] = [tensorflow_python, HERE / "tf_program.py", str(rank), *ports]
-        return bed.run(words, tmp_path, own, timeout=300)
-
-    with ThreadPoolExecutor(4) as pool:
-        ends = list(pool.map(worker, range(4)))
-    assert [each.code for each in ends] == [code] * 4, ends
-    said = "n3 (rank 2): environ.NVIDIA_TF32_OVERRIDE: most ranks unset, here 0\n"
-    assert [said in each.errors for each in ends] == [code == 1, False, False, False]
-    (output,) = {each.output for each in ends}  # also the weights, bit for bit
-    assert output.startswith("trained 1.00 -2.00 ") if code == 0 else output == "refused 1\n"
