@@ -8,9 +8,15 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import FormatOption
+from envlock.cli.options import (
+    ArgsArgument,
+    FormatOption,
+    PythonOption,
+    ScriptArgument,
+    SeedOption,
+)
 from envlock.cli.output import Terminal, emit, get_width, has_color
-from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.cli.parser import Command, make_app
 from envlock.reports import render
 from envlock.workflows.program import Program
 
@@ -25,11 +31,13 @@ SecondArgument = Annotated[
 
 
 @app.command(cls=Command)
-@spread_groups
 def bisect(
     a: FirstArgument,
     b: SecondArgument,
-    run: Program,
+    script: ScriptArgument,
+    args: ArgsArgument = None,
+    seed: SeedOption = None,
+    python: PythonOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Find which differences between two lockfiles moved the bits of a program.
@@ -44,6 +52,7 @@ def bisect(
       envlock bisect old.lock new.lock train.py:step           the smallest set that turns the bits
       envlock bisect a.lock b.lock train.py:step --seed 1 -f json  for programs
     """
-    report = envlock.bisect(a, b, run, progress=Terminal())
+    program = Program(script, args or (), seed, python)
+    report = envlock.bisect(a, b, program, progress=Terminal())
     emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

@@ -20,7 +20,7 @@ from envlock.cli.options import (
     refuse_both,
 )
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, declare_options, make_app, make_choice, spread_groups
+from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
 from envlock.lock.route import ROUTES
 from envlock.runtime.report import count
@@ -112,51 +112,6 @@ PushOption = Annotated[
 ]
 
 
-declare_options(
-    ImageRequest,
-    base=BaseOption,
-    platform=PlatformOption,
-    mirrors=MirrorOption,
-    accept=AcceptOption,
-    deterministic=DeterministicOption,
-)
-declare_options(
-    BuildSources,
-    wheelhouse=WheelhouseOption,
-    python=InterpreterOption,
-    indexes=IndexOption,
-    offline=OfflineOption,
-)
-declare_options(
-    BuildEngine, name=EngineOption, network=NetworkOption, gpus=GpusOption, no_cache=NoCacheOption
-)
-
-
-@dataclass(frozen=True)
-class WayOptions:
-    """What else than building is to be done."""
-
-    output: OutputOption = None
-    dry_run: DryRunOption = False
-    pin: PinOption = False
-    rebuild: RebuildOption = False
-
-
-@dataclass(frozen=True)
-class ResultOptions:
-    """What becomes of the image."""
-
-    tag: TagOption = None
-    push: PushOption = False
-
-
-PLAIN_IMAGE = ImageRequest()
-USUAL_SOURCES = BuildSources()
-USUAL_ENGINE = BuildEngine()
-BUILD_IT = WayOptions()
-KEPT = ResultOptions()
-
-
 @dataclass(frozen=True)
 class Options:
     """The options of the command line, for the functions that each implement one way of building."""
@@ -164,20 +119,34 @@ class Options:
     image: ImageRequest
     source: BuildSources
     engine: BuildEngine
-    way: WayOptions
-    result: ResultOptions
+    output: Path | None
+    tag: str | None
+    push: bool
     quiet: bool
 
 
 @app.command(cls=Command)
-@spread_groups
 def build(
     lock: BuiltArgument = None,
-    image: ImageRequest = PLAIN_IMAGE,
-    way: WayOptions = BUILD_IT,
-    result: ResultOptions = KEPT,
-    engine: BuildEngine = USUAL_ENGINE,
-    source: BuildSources = USUAL_SOURCES,
+    base: BaseOption = AUTO,
+    platform: PlatformOption = None,
+    mirrors: MirrorOption = None,
+    accept: AcceptOption = None,
+    deterministic: DeterministicOption = False,
+    output: OutputOption = None,
+    dry_run: DryRunOption = False,
+    pin: PinOption = False,
+    rebuild: RebuildOption = False,
+    tag: TagOption = None,
+    push: PushOption = False,
+    engine: EngineOption = AUTO,
+    network: NetworkOption = NETWORKS[0],
+    gpus: GpusOption = False,
+    no_cache: NoCacheOption = False,
+    wheelhouse: WheelhouseOption = None,
+    python: InterpreterOption = None,
+    indexes: IndexOption = None,
+    offline: OfflineOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
@@ -194,13 +163,16 @@ def build(
       envlock build --rebuild                 in CI: check that the image can be reproduced
       envlock build model.keras -t made:1     build what a stamped model was made in; the model stays as it is
     """
-    options = Options(image, source, engine, way, result, quiet)
-    ways = {
-        "--dry-run": way.dry_run,
-        "--pin": way.pin,
-        "--output": way.output,
-        "--rebuild": way.rebuild,
-    }
+    options = Options(
+        ImageRequest(base, platform, mirrors or (), accept, deterministic),
+        BuildSources(wheelhouse, python, indexes or (), offline),
+        BuildEngine(engine, network, gpus, no_cache),
+        output,
+        tag,
+        push,
+        quiet,
+    )
+    ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--rebuild": rebuild}
     _check_options(ways, options)
     named = _find_source(lock)
     for name, value in ways.items():
@@ -223,11 +195,11 @@ def _check_options(ways: Mapping[str, object], options: Options) -> None:
     """Refuse two ways at once, and options that a way does not use."""
     refuse_both(
         {"--offline": options.source.offline},
-        {"--pin": ways["--pin"], "--push": options.result.push},
+        {"--pin": ways["--pin"], "--push": options.push},
     )
     of_image = {
-        "--tag": options.result.tag,
-        "--push": options.result.push,
+        "--tag": options.tag,
+        "--push": options.push,
         "--gpus": options.engine.gpus,
         "--no-cache": options.engine.no_cache and not ways["--rebuild"],
     }
@@ -270,7 +242,7 @@ def _write(source: str | bytes | Lockfile, options: Options) -> None:
     before = _load(source)
     made = envlock.context(
         source,
-        options.way.output or Path(),
+        options.output or Path(),
         options.image,
         options.source,
         progress=Terminal(options.quiet),
@@ -296,8 +268,8 @@ def _build(source: str | bytes | Lockfile, options: Options) -> None:
         options.image,
         options.source,
         options.engine,
-        tag=options.result.tag,
-        push=options.result.push,
+        tag=options.tag,
+        push=options.push,
         progress=Terminal(options.quiet),
     )
     _print_verdict(made, source, options)
@@ -321,7 +293,7 @@ def _print_verdict(made: BuiltImage, source: str | bytes | Lockfile, options: Op
         talk(f"warning: {made.describe()}", quiet=quiet)
         return
     if not verdict.image.match:
-        untagged = f", and {made.name} is not tagged" if options.result.tag is not None else ""
+        untagged = f", and {made.name} is not tagged" if options.tag is not None else ""
         name = get_name(source)
         talk(f"the image is not the environment of {name}{untagged}:\n{verdict.image.to_text()}")
         if made.lock.image is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,9 +20,9 @@ from envlock.cli.options import (
     refuse_both,
 )
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, make_app, make_choice, spread_groups
+from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES
-from envlock.lock.lock_warnings import describe_replaced, list_warnings
+from envlock.lock.lock_warnings import list_warnings
 from envlock.numerics.canary.canary_summary import describe_canary
 from envlock.packages.proofs import describe_proofs, find_lost_proofs
 from envlock.reports.lock import count_held
@@ -140,42 +139,23 @@ SHOWN = 8
 """Changes of a renewed lockfile that are listed; version control shows all."""
 
 
-@dataclass(frozen=True)
-class EnvironmentOptions:
-    """The environment that is captured: an interpreter's, here or inside an image."""
-
-    python: PythonOption = None
-    image: ImageOption = None
-    engine: EngineOption = AUTO
-    gpus: GpusOption = False
-    without_tensorflow: WithoutOption = False
-
-
-@dataclass(frozen=True)
-class ContentOptions:
-    """What the lockfile is to hold beside the facts."""
-
-    canary: CanaryOption = False
-    hashes: HashesOption = False
-    build: BuildOption = False
-    index_url: IndexOption = None
-    only: OnlyOption = None
-    entry: ForOption = None
-    static: StaticOption = False
-
-
-HERE = EnvironmentOptions()
-FACTS_ONLY = ContentOptions()
-
-
 @app.command(cls=Command)
-@spread_groups
 def capture(
     context: typer.Context,
     output: OutputOption = None,
     policy: NewPolicyOption = None,
-    place: EnvironmentOptions = HERE,
-    wanted: ContentOptions = FACTS_ONLY,
+    python: PythonOption = None,
+    image: ImageOption = None,
+    engine: EngineOption = AUTO,
+    gpus: GpusOption = False,
+    without_tensorflow: WithoutOption = False,
+    canary: CanaryOption = False,
+    hashes: HashesOption = False,
+    build: BuildOption = False,
+    index_url: IndexOption = None,
+    only: OnlyOption = None,
+    entry: ForOption = None,
+    static: StaticOption = False,
     add_machine: MachineOption = False,
     check: CheckOption = False,
     quiet: QuietOption = False,
@@ -195,78 +175,65 @@ def capture(
       envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
       envlock capture --check                    in a hook: is the lockfile that of this environment?
     """
-    if add_machine and place.image is None:
+    if add_machine and image is None:
         # The variable for an index may be set for other commands.
-        alone = replace(wanted, index_url=None) == FACTS_ONLY and policy is None and not check
-        _add_machine(output, place.python, alone=alone, quiet=quiet)
+        others = (policy, canary, hashes, build, only, entry, static, check)
+        _add_machine(output, python, alone=not any(others), quiet=quiet)
         return
-    more = {"--only": wanted.only, "--hashes": wanted.hashes, "--static": wanted.static}
+    more = {"--only": only, "--hashes": hashes, "--static": static}
     is_index_typed = get_source(context, "index_url") == "COMMANDLINE"
-    for option, is_given in (("--build", wanted.build), ("--index-url", is_index_typed)):
-        if is_given and not wanted.hashes:
+    for option, is_given in (("--build", build), ("--index-url", is_index_typed)):
+        if is_given and not hashes:
             raise UsageError(f"`{option}` needs `--hashes`", hint="add `--hashes`")
     if check:
-        refuse_both({"--check": check}, {**more, "--image": place.image})
-        progress = Terminal(quiet)
-        _check(output, policy, wanted.entry, place.python, progress, numerics=wanted.canary)
+        refuse_both({"--check": check}, {**more, "--image": image})
+        _check(output, policy, entry, python, Terminal(quiet), numerics=canary)
         return
     project = load_config()
     path, earlier = _find_path(output, project)
     about = describe_project(Path.cwd(), path)
     rules = choose_policy(policy, project, earlier)
-    if place.image is not None:
-        others = {"--canary": wanted.canary, "--for": wanted.entry, "--add-machine": add_machine}
-        _refuse_with_image({**more, **others})
-        python = os.fspath(place.python) if place.python is not None else None
-        inside = ImageEnvironment(place.image, python, place.engine, place.gpus)
+    if image is not None:
+        _refuse_with_image(
+            {**more, "--canary": canary, "--for": entry, "--add-machine": add_machine}
+        )
+        inside = ImageEnvironment(
+            image, os.fspath(python) if python is not None else None, engine, gpus
+        )
         lock = envlock.capture_image(inside, *rules, project=about, progress=Terminal(quiet))
         lock = add_data_section(lock, project.data, Terminal(quiet))
     else:
-        contents = _choose_contents(wanted, project, about)
+        entries, programs = split_programs(entry, project.entry, Path.cwd(), canary=canary)
+        contents = Contents(
+            hashes=_choose_hashes(index_url, build=build) if hashes else None,
+            canary=canary,
+            only=only,
+            project=about,
+            entry=entries,
+            programs=programs,
+            data=project.data,
+            static=static,
+        )
         lock = envlock.capture(
             *rules,
             contents,
-            python=place.python,
+            python=python,
             earlier=earlier,
-            need_tensorflow=not place.without_tensorflow,
+            need_tensorflow=not without_tensorflow,
             progress=Terminal(quiet),
         )
-    if earlier is not None and not wanted.only:
-        for text in describe_replaced(earlier, lock):
-            talk(f"warning: {text}", quiet=quiet)
-    _write(path, lock, earlier, canary=wanted.canary, quiet=quiet)
-    if wanted.hashes:
+    _write(path, lock, earlier, canary=canary, quiet=quiet)
+    if hashes:
         for line in describe_proofs(lock):
             talk(f"  {line}", quiet=quiet)
 
 
-def _choose_contents(
-    wanted: ContentOptions, project: Config, about: Mapping[str, object]
-) -> Contents:
-    """Return what a lockfile of this environment contains."""
-    entries, programs = split_programs(
-        wanted.entry, project.entry, Path.cwd(), canary=wanted.canary
-    )
-    return Contents(
-        hashes=_choose_hashes(wanted),
-        canary=wanted.canary,
-        only=wanted.only,
-        project=about,
-        entry=entries,
-        programs=programs,
-        data=project.data,
-        static=wanted.static,
-    )
-
-
-def _choose_hashes(wanted: ContentOptions) -> HashRequest | None:
-    """Return how the wheels of packages are found; None if they are not asked for."""
-    if not wanted.hashes:
-        return None
+def _choose_hashes(indexes: list[str] | None, *, build: bool) -> HashRequest:
+    """Return how the wheels of packages are found."""
     # Start-up time: this loads HTTP, which most captures do not need.
     from envlock.workflows.hash import HashRequest
 
-    return HashRequest(wanted.index_url or (), build=wanted.build)
+    return HashRequest(indexes or (), build=build)
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:

@@ -9,11 +9,15 @@ import typer
 
 import envlock
 from envlock.cli.options import (
+    ArgsArgument,
     FormatOption,
+    PythonOption,
+    ScriptArgument,
+    SeedOption,
     show,
 )
 from envlock.cli.output import Terminal, emit, get_width, has_color, say, talk
-from envlock.cli.parser import Command, Group, make_app, spread_groups
+from envlock.cli.parser import Command, Group, make_app
 from envlock.cli.signals import interrupt_on_signals
 from envlock.reports import render
 from envlock.runtime.report import count
@@ -64,9 +68,11 @@ TraceArgument = Annotated[
 
 
 @app.command(DEFAULT, cls=Command)
-@spread_groups
 def run(
-    run: Program,
+    script: ScriptArgument,
+    args: ArgsArgument = None,
+    seed: SeedOption = None,
+    python: PythonOption = None,
     runs: RunsOption = 5,
     steps: StepsOption = None,
     fresh: FreshOption = False,
@@ -90,7 +96,7 @@ def run(
     """
     with interrupt_on_signals() as stop:
         report = envlock.diverge_script(
-            run,
+            Program(script, args or (), seed, python),
             runs=runs,
             steps=steps,
             fresh=fresh,
@@ -103,10 +109,12 @@ def run(
 
 
 @app.command(cls=Command)
-@spread_groups
 def record(
-    run: Program,
+    script: ScriptArgument,
     output: TraceOutput,
+    args: ArgsArgument = None,
+    seed: SeedOption = None,
+    python: PythonOption = None,
     steps: StepsOption = None,
 ) -> None:
     """Record the results of every operation of one run, to compare two environments.
@@ -122,7 +130,8 @@ def record(
                                                                    in another environment
     """
     with interrupt_on_signals():
-        found = envlock.record_trace(run, output, steps=steps, progress=Terminal())
+        program = Program(script, args or (), seed, python)
+        found = envlock.record_trace(program, output, steps=steps, progress=Terminal())
     _explain(found, output)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +20,7 @@ from envlock.cli.options import (
     show,
 )
 from envlock.cli.output import emit, talk
-from envlock.cli.parser import Command, Group, make_app, make_choice, spread_groups
+from envlock.cli.parser import Command, Group, make_app, make_choice
 from envlock.fleet.digest import digest
 from envlock.fleet.engines import AUTO, CHOICES
 from envlock.reports import render
@@ -87,24 +86,13 @@ def report(
     envlock.report_rank(to, find_near(lock), python=python)
 
 
-@dataclass(frozen=True)
-class AwaitedReports:
-    """The reports that there should be: of how many ranks, and how long to wait for them."""
-
-    ranks: RanksOption = None
-    wait: WaitOption = 10
-
-
-THIS_JOB = AwaitedReports()
-
-
 @app.command(cls=Command)
-@spread_groups
 def check(
     dir: DirArgument,  # noqa: A002 (the argument's name)
     lock: LockArgument = None,
     policy: PolicyOption = None,
-    awaited: AwaitedReports = THIS_JOB,
+    ranks: RanksOption = None,
+    wait: WaitOption = 10,
     vetted: VettedOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
@@ -127,8 +115,8 @@ def check(
             dir,
             find_near(lock),
             policy,
-            ranks=awaited.ranks,
-            wait=awaited.wait,
+            ranks=ranks,
+            wait=wait,
         )
         nodes = found.evidence.vetted or []
     finally:
@@ -189,27 +177,16 @@ CommandArgument = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class StartOptions:
-    """How the ranks are started."""
-
-    engine: EngineOption = AUTO
-    ranks: RanksOption = None
-    options: StartOption = ""
-    to: ToOption = ".envlock-fleet"
-    timeout: TimeoutOption = 120
-
-
-AS_FOUND = StartOptions()
-
-
 @app.command(cls=Command)
-@spread_groups
 def run(
     command: CommandArgument,
     lock: LockOption = None,
     policy: PolicyOption = None,
-    start: StartOptions = AS_FOUND,
+    engine: EngineOption = AUTO,
+    ranks: RanksOption = None,
+    options: StartOption = "",
+    to: ToOption = ".envlock-fleet",
+    timeout: TimeoutOption = 120,
     python: PythonOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
@@ -231,9 +208,7 @@ def run(
       srun envlock fleet run --launcher files -- python train.py
                                                    as each rank, started by any launcher
     """
-    launch = FleetLaunch(
-        start.engine, start.ranks, _split_options(start.options), start.to, start.timeout
-    )
+    launch = FleetLaunch(engine, ranks, _split_options(options), to, timeout)
     prepared = envlock.prepare_fleet(command, find_near(lock), policy, launch, python=python)
     _print_report(prepared.report, format)
     if not prepared.report.match:

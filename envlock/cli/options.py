@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
 from envlock.cli.output import emit, get_width, has_color, talk
-from envlock.cli.parser import declare_options, make_choice
+from envlock.cli.parser import make_choice
 from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
@@ -21,7 +20,6 @@ from envlock.runtime.policies import names
 from envlock.runtime.report import Report, count
 from envlock.workflows import settings
 from envlock.workflows.interpreter import find_environment
-from envlock.workflows.program import Program
 from envlock.workflows.settings import Config
 
 STDIN = "-"
@@ -212,22 +210,6 @@ SeedOption = Annotated[
         show_default=False,
     ),
 ]
-
-
-@dataclass(frozen=True)
-class ReportOptions:
-    """How a report is printed."""
-
-    format: FormatOption = "text"
-    quiet: QuietOption = False
-
-
-AS_TEXT = ReportOptions()
-
-
-declare_options(
-    Program, script=ScriptArgument, args=ArgsArgument, seed=SeedOption, python=PythonOption
-)
 
 
 def load_config() -> Config:

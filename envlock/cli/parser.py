@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from io import StringIO
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -131,57 +129,6 @@ def make_app(**options: Any) -> typer.Typer:
     return typer.Typer(
         rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **options
     )
-
-
-_DECLARED: dict[type[Any], Mapping[str, Any]] = {}
-"""The options of the fields of a workflow's request, by its class."""
-
-
-def declare_options(kind: type[Any], **options: object) -> None:
-    """Say which option each field of a workflow's request is, so that commands can take the request."""
-    _DECLARED[kind] = options
-
-
-def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command in which each group of options is its single options, as Typer wants them.
-
-    A group is a parameter whose type is a frozen dataclass; its fields stand at its place, in their
-    order. The default of a field counts where an option was not given.
-    """
-    groups: dict[str, type[Any]] = {}
-    options = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        kind = parameter.annotation
-        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-            options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        groups[parameter.name] = kind
-        hints = _DECLARED.get(kind) or get_type_hints(kind, include_extras=True)
-        for field in dataclasses.fields(kind):
-            default: object = inspect.Parameter.empty
-            if field.default is not dataclasses.MISSING:
-                # Typer knows no empty tuple.
-                default = None if field.default == () else field.default
-            options.append(
-                inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=default,
-                    annotation=hints[field.name],
-                )
-            )
-
-    def call(**values: Any) -> None:
-        for name, kind in groups.items():
-            own = {field.name: values.pop(field.name) for field in dataclasses.fields(kind)}
-            values[name] = kind(**{key: value for key, value in own.items() if value is not None})
-        command(**values)
-
-    call.__name__ = command.__name__
-    call.__doc__ = command.__doc__
-    call.__annotations__ = {option.name: option.annotation for option in options}
-    call.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    return call
 
 
 def make_choice(choices: Sequence[str], what: str, *flags: str, **options: Any) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +9,15 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    AS_TEXT,
     SCRIPT_HELP,
     ArgsArgument,
+    FormatOption,
     PythonOption,
-    ReportOptions,
+    QuietOption,
     SeedOption,
 )
 from envlock.cli.output import Terminal, emit, get_width, has_color, say
-from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.cli.parser import Command, make_app
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
 from envlock.reports import render, repeat_page
@@ -26,10 +25,6 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.report import UNKNOWN, Report
 from envlock.workflows.program import Program
 from envlock.workflows.repeat import need_folder_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.numerics.outcome import RepeatEvidence
 
 app = make_app()
 
@@ -62,39 +57,21 @@ OutputOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class RepeatedProgram:
-    """The program that is repeated; none where saved results are compared."""
-
-    script: OptionalScript = None
-    args: ArgsArgument = None
-    seed: SeedOption = None
-    python: PythonOption = None
-
-
-@dataclass(frozen=True)
-class ResultOptions:
-    """What becomes of the results: saved, compared, shown and drawn."""
-
-    save: SaveOption = None
-    compare: CompareOption = None
-    step: StepOption = None
-    html: HtmlOption = None
-
-
-NO_PROGRAM = RepeatedProgram()
-PRINTED = ResultOptions()
-
-
 @app.command(cls=Command)
-@spread_groups
 def repeat(
-    run: RepeatedProgram = NO_PROGRAM,
+    script: OptionalScript = None,
+    args: ArgsArgument = None,
+    seed: SeedOption = None,
+    python: PythonOption = None,
     runs: RunsOption = 7,
     fresh: FreshOption = False,
-    results: ResultOptions = PRINTED,
+    save: SaveOption = None,
+    compare: CompareOption = None,
+    step: StepOption = None,
+    html: HtmlOption = None,
     output: OutputOption = False,
-    shown: ReportOptions = AS_TEXT,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
+    quiet: QuietOption = False,
 ) -> None:
     """Run a training several times and compare the results bit for bit.
 
@@ -116,41 +93,41 @@ def repeat(
       envlock repeat --compare cpu gpu               compare them
     """
     # What can be refused is refused before the runs, which can take hours.
-    _check(run.script, results)
-    need_folder_of(results.html)
-    steps = results.step or []
-    progress = Terminal(shown.quiet)
+    _check(script, compare, save)
+    need_folder_of(html)
+    steps = step or []
+    progress = Terminal(quiet)
     with interrupt_on_signals() as stop:
-        if results.compare is not None:
-            report = envlock.compare_saved(
-                *results.compare, steps=steps, python=run.python, progress=progress
-            )
+        if compare is not None:
+            report = envlock.compare_saved(*compare, steps=steps, python=python, progress=progress)
         else:
             report = envlock.repeat(
-                Program(run.script or "", run.args or (), run.seed, run.python),
+                Program(script or "", args or (), seed, python),
                 runs=runs,
                 fresh=fresh,
-                save=results.save,
+                save=save,
                 steps=steps,
                 output=output,
                 progress=progress,
             )
-    _write(report, results)
-    emit(render(report, shown.format, color=has_color(), width=get_width()))
+    if html is not None:
+        page = repeat_page.render_page(report, render(report))
+        write_atomically(html, page.encode("utf-8"), "page")
+    emit(render(report, format, color=has_color(), width=get_width()))
     _print_hints(report)
     if report.evidence.interrupted:
         raise typer.Exit(stop.exit_code)
     raise typer.Exit(report.exit_code)
 
 
-def _check(script: str | None, results: ResultOptions) -> None:
+def _check(script: str | None, compare: object, save: Path | None) -> None:
     """Refuse options that contradict each other, before anything runs."""
     hint = "use `envlock repeat SCRIPT[:FUNCTION]`, or `envlock repeat --compare A B`"
-    if script is None and results.compare is None:
+    if script is None and compare is None:
         raise UsageError("nothing to run or compare", hint=hint)
-    if script is not None and results.compare is not None:
+    if script is not None and compare is not None:
         raise UsageError("`--compare` takes no script", hint=hint)
-    if results.compare is not None and results.save is not None:
+    if compare is not None and save is not None:
         raise UsageError("`--compare` and `--save` exclude each other", hint="use one of them")
 
 
@@ -158,10 +135,3 @@ def _print_hints(report: Report) -> None:
     """Print a remedy if too few runs finished; beside the matrices, the report has no room for it."""
     for fix in dict.fromkeys(finding.fix for finding in report.of(UNKNOWN)):
         say(f"hint: {fix}\n")
-
-
-def _write(report: Report[RepeatEvidence], results: ResultOptions) -> None:
-    """Write the page that was requested."""
-    if results.html is not None:
-        page = repeat_page.render_page(report, render(report))
-        write_atomically(results.html, page.encode("utf-8"), "page")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +17,7 @@ from envlock.cli.options import (
     find_source,
 )
 from envlock.cli.output import Terminal, talk
-from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.cli.parser import Command, make_app
 from envlock.runtime.activation import MAX_SEED
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean, count
@@ -147,35 +146,16 @@ ObserveOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class RecipeOptions:
-    """What is set for determinism, beside what is locked."""
-
-    deterministic: DeterministicOption = False
-    seed: RunSeedOption = None
-
-
-@dataclass(frozen=True)
-class WayOptions:
-    """How the command is run."""
-
-    unverified: UnverifiedOption = False
-    observe: ObserveOption = False
-
-
-AS_LOCKED = RecipeOptions()
-OR_REFUSE = WayOptions()
-
-
 @app.command(cls=RunCommand)
-@spread_groups
 def run(
     context: typer.Context,
     lock: LockArgument = None,
     policy: PolicyOption = None,
     python: PythonOption = None,
-    recipe: RecipeOptions = AS_LOCKED,
-    way: WayOptions = OR_REFUSE,
+    deterministic: DeterministicOption = False,
+    seed: RunSeedOption = None,
+    unverified: UnverifiedOption = False,
+    observe: ObserveOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a command in the locked environment, or refuse.
@@ -207,19 +187,19 @@ def run(
         raise UsageError("no command to run", hint=hint)
     source = find_source(lock)
     # Before the command runs, perhaps for hours: not every lockfile can take what is observed.
-    observed = find_lock_with_entry_points(source) if way.observe else None
+    observed = find_lock_with_entry_points(source) if observe else None
     prepared = envlock.prepare(
         command,
         source,
         policy=policy,
         python=python,
-        deterministic=recipe.deterministic,
-        seed=recipe.seed,
+        deterministic=deterministic,
+        seed=seed,
         progress=Terminal(quiet),
     )
     if not prepared.report.match:
         talk(prepared.report.to_text())
-        if not way.unverified:
+        if not unverified:
             raise typer.Exit(prepared.report.exit_code)
         talk("warning: running anyway, although this is not the locked environment", quiet=quiet)
     _explain(prepared, quiet=quiet)

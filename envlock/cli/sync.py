@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +9,15 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    AS_TEXT,
+    FormatOption,
     LockArgument,
     PolicyOption,
-    ReportOptions,
+    QuietOption,
     find_source,
     refuse_both,
 )
 from envlock.cli.output import Terminal, emit, get_width, has_color, talk
-from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.cli.parser import Command, make_app
 from envlock.reports import render
 from envlock.runtime.report import count
 
@@ -46,25 +45,15 @@ DryRunOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class TargetOptions:
-    """Which environment is meant."""
-
-    new: NewOption = None
-    python: ExistingOption = None
-    dry_run: DryRunOption = False
-
-
-BESIDE = TargetOptions()
-
-
 @app.command(cls=Command)
-@spread_groups
 def sync(
     lock: LockArgument = None,
-    target: TargetOptions = BESIDE,
+    new: NewOption = None,
+    python: ExistingOption = None,
+    dry_run: DryRunOption = False,
     policy: PolicyOption = None,
-    shown: ReportOptions = AS_TEXT,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
+    quiet: QuietOption = False,
 ) -> None:
     """Install the locked packages: into a new environment, or the one that is named.
 
@@ -82,12 +71,12 @@ def sync(
       envlock sync --python .venv/bin/python     change this environment
       envlock sync --python .venv/bin/python --dry-run   say what would be changed
     """
-    refuse_both({"--new": target.new, "--python": target.python}, {})
-    request = envlock.SyncRequest(target.new, target.python, target.dry_run)
-    done = envlock.sync(find_source(lock), request, policy, progress=Terminal(shown.quiet))
+    refuse_both({"--new": new, "--python": python}, {})
+    request = envlock.SyncRequest(new, python, dry_run)
+    done = envlock.sync(find_source(lock), request, policy, progress=Terminal(quiet))
     code = 0
     if done.report is not None:
-        emit(render(done.report, shown.format, color=has_color(), width=get_width()))
+        emit(render(done.report, format, color=has_color(), width=get_width()))
         code = done.report.exit_code
     if done.left_out:
         talk(f"error: {count(len(done.left_out), 'package')} not installed:")

@@ -8,9 +8,15 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import FormatOption
+from envlock.cli.options import (
+    ArgsArgument,
+    FormatOption,
+    PythonOption,
+    ScriptArgument,
+    SeedOption,
+)
 from envlock.cli.output import Terminal, emit, get_width, has_color
-from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.cli.parser import Command, make_app
 from envlock.reports import render
 from envlock.workflows.program import Program
 
@@ -31,10 +37,12 @@ WithOption = Annotated[
 
 
 @app.command(cls=Command)
-@spread_groups
 def upgrade(
     lock: LockedArgument,
-    run: Program,
+    script: ScriptArgument,
+    args: ArgsArgument = None,
+    seed: SeedOption = None,
+    python: PythonOption = None,
     wanted: WithOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
@@ -52,6 +60,7 @@ def upgrade(
       envlock upgrade envlock.lock train.py:step --with all             the newest of everything, one verdict each
       envlock upgrade envlock.lock train.py:step --with numpy -f json   for programs
     """
-    report = envlock.upgrade(lock, run, wanted or [], progress=Terminal())
+    program = Program(script, args or (), seed, python)
+    report = envlock.upgrade(lock, program, wanted or [], progress=Terminal())
     emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

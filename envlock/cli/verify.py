@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 import envlock
 from envlock.cli.options import (
-    AS_TEXT,
+    FormatOption,
     LockArgument,
     PolicyOption,
     PythonOption,
-    ReportOptions,
+    QuietOption,
     VerboseOption,
     find_source,
     show,
 )
 from envlock.cli.output import Terminal
-from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.cli.parser import Command, make_app
 
 app = make_app()
 
@@ -46,36 +45,18 @@ StaticOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class RuleOptions:
-    """Which rules the environment is compared under."""
-
-    policy: PolicyOption = None
-    no_overrides: NoOverridesOption = False
-
-
-@dataclass(frozen=True)
-class LookOptions:
-    """What is looked at beside the facts."""
-
-    deep: DeepOption = False
-    numerics: NumericsOption = False
-    static: StaticOption = False
-
-
-LOCKED_RULES = RuleOptions()
-FACTS_ONLY = LookOptions()
-
-
 @app.command(cls=Command)
-@spread_groups
 def verify(
     lock: LockArgument = None,
-    rules: RuleOptions = LOCKED_RULES,
+    policy: PolicyOption = None,
+    no_overrides: NoOverridesOption = False,
     python: PythonOption = None,
-    look: LookOptions = FACTS_ONLY,
+    deep: DeepOption = False,
+    numerics: NumericsOption = False,
+    static: StaticOption = False,
     verbose: VerboseOption = False,
-    shown: ReportOptions = AS_TEXT,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
+    quiet: QuietOption = False,
 ) -> None:
     """Check that this environment is the locked one.
 
@@ -97,12 +78,12 @@ def verify(
     """
     report = envlock.verify(
         find_source(lock),
-        rules.policy,
-        overrides=not rules.no_overrides,
+        policy,
+        overrides=not no_overrides,
         python=python,
-        deep=look.deep,
-        numerics=look.numerics,
-        static=look.static,
-        progress=Terminal(shown.quiet),
+        deep=deep,
+        numerics=numerics,
+        static=static,
+        progress=Terminal(quiet),
     )
-    show(report, shown.format, verbose=verbose)
+    show(report, format, verbose=verbose)
