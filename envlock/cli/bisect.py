@@ -22,18 +22,11 @@ from envlock.workflows.program import Program
 
 app = make_app()
 
-FirstArgument = Annotated[
-    Path, typer.Argument(metavar="A", help="Lockfile whose bits are the first.")
-]
-SecondArgument = Annotated[
-    Path, typer.Argument(metavar="B", help="Lockfile whose bits are the second.")
-]
-
 
 @app.command(cls=Command)
 def bisect(
-    a: FirstArgument,
-    b: SecondArgument,
+    a: Annotated[Path, typer.Argument(metavar="A", help="Lockfile whose bits are the first.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Lockfile whose bits are the second.")],
     script: ScriptArgument,
     args: ArgsArgument = None,
     seed: SeedOption = None,

@@ -37,80 +37,6 @@ if TYPE_CHECKING:
 
 app = make_app()
 
-BuiltArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="LOCK",
-        envvar="ENVLOCK_LOCK",
-        help="Lockfile, stamped model, or - for stdin. [default: the project's nearest envlock.lock]",
-        show_default=False,
-    ),
-]
-BaseOption = Annotated[
-    str,
-    typer.Option(
-        metavar="|".join((AUTO, *ROUTES, "IMAGE")), help="Base image, or how to choose it."
-    ),
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        help="Write Dockerfile and context to this folder; do not build.",
-        show_default=False,
-    ),
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Print the Dockerfile; use no network, write nothing.")
-]
-PinOption = Annotated[
-    bool,
-    typer.Option("--pin", help="Record base and Debian packages in the lockfile; do not build."),
-]
-TagOption = Annotated[
-    str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)
-]
-EngineOption = Annotated[
-    str, make_choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")
-]
-WheelhouseOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for the wheels. [default: ./wheelhouse if it exists, else one in your cache]",
-        show_default=False,
-    ),
-]
-InterpreterOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--python",
-        envvar="ENVLOCK_PYTHON",
-        help="Interpreter of the locked environment, to prove wheels. [default: as `envlock capture --hashes` finds it]",
-        show_default=False,
-    ),
-]
-OfflineOption = Annotated[
-    bool, typer.Option("--offline", help="Use no network; say what is missing, and how to get it.")
-]
-DeterministicOption = Annotated[
-    bool,
-    typer.Option(
-        "--deterministic", help="Also set the variables this TensorFlow needs for determinism."
-    ),
-]
-NetworkOption = Annotated[
-    str, make_choice(NETWORKS, "network", "--network", help="Network during the build.")
-]
-RebuildOption = Annotated[
-    bool, typer.Option("--rebuild", help="Build again; exit 1 if the image differs.")
-]
-GpusOption = Annotated[bool, typer.Option("--gpus", help="Verify inside with this machine's GPUs.")]
-NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Build every step from scratch.")]
-PushOption = Annotated[
-    bool, typer.Option("--push", help="Push it to the registry of its tag, and record the digest.")
-]
-
 
 @dataclass(frozen=True)
 class Options:
@@ -127,26 +53,91 @@ class Options:
 
 @app.command(cls=Command)
 def build(
-    lock: BuiltArgument = None,
-    base: BaseOption = AUTO,
+    lock: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LOCK",
+            envvar="ENVLOCK_LOCK",
+            help="Lockfile, stamped model, or - for stdin. [default: the project's nearest envlock.lock]",
+            show_default=False,
+        ),
+    ] = None,
+    base: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join((AUTO, *ROUTES, "IMAGE")), help="Base image, or how to choose it."
+        ),
+    ] = AUTO,
     platform: PlatformOption = None,
     mirrors: MirrorOption = None,
     accept: AcceptOption = None,
-    deterministic: DeterministicOption = False,
-    output: OutputOption = None,
-    dry_run: DryRunOption = False,
-    pin: PinOption = False,
-    rebuild: RebuildOption = False,
-    tag: TagOption = None,
-    push: PushOption = False,
-    engine: EngineOption = AUTO,
-    network: NetworkOption = NETWORKS[0],
-    gpus: GpusOption = False,
-    no_cache: NoCacheOption = False,
-    wheelhouse: WheelhouseOption = None,
-    python: InterpreterOption = None,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic", help="Also set the variables this TensorFlow needs for determinism."
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write Dockerfile and context to this folder; do not build.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the Dockerfile; use no network, write nothing.")
+    ] = False,
+    pin: Annotated[
+        bool,
+        typer.Option(
+            "--pin", help="Record base and Debian packages in the lockfile; do not build."
+        ),
+    ] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Build again; exit 1 if the image differs.")
+    ] = False,
+    tag: Annotated[
+        str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)
+    ] = None,
+    push: Annotated[
+        bool,
+        typer.Option("--push", help="Push it to the registry of its tag, and record the digest."),
+    ] = False,
+    engine: Annotated[
+        str, make_choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")
+    ] = AUTO,
+    network: Annotated[
+        str, make_choice(NETWORKS, "network", "--network", help="Network during the build.")
+    ] = NETWORKS[0],
+    gpus: Annotated[
+        bool, typer.Option("--gpus", help="Verify inside with this machine's GPUs.")
+    ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Build every step from scratch.")
+    ] = False,
+    wheelhouse: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the wheels. [default: ./wheelhouse if it exists, else one in your cache]",
+            show_default=False,
+        ),
+    ] = None,
+    python: Annotated[
+        Path | None,
+        typer.Option(
+            "--python",
+            envvar="ENVLOCK_PYTHON",
+            help="Interpreter of the locked environment, to prove wheels. [default: as `envlock capture --hashes` finds it]",
+            show_default=False,
+        ),
+    ] = None,
     indexes: IndexOption = None,
-    offline: OfflineOption = False,
+    offline: Annotated[
+        bool,
+        typer.Option("--offline", help="Use no network; say what is missing, and how to get it."),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.

@@ -42,99 +42,6 @@ if TYPE_CHECKING:
 
 app = make_app()
 
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        envvar="ENVLOCK_LOCK",
-        help="File to write; - for stdout. [default: the project's envlock.lock]",
-        show_default=False,
-    ),
-]
-NewPolicyOption = Annotated[
-    str | None,
-    make_choice(
-        names(),
-        "policy",
-        *("--policy", "-p"),
-        envvar="ENVLOCK_POLICY",
-        help="Policy for later comparisons. [default: the project's, else the renewed lockfile's, else strict]",
-        show_default=False,
-    ),
-]
-CanaryOption = Annotated[bool, typer.Option("--canary", help="Also compute the canary.")]
-HashesOption = Annotated[
-    bool,
-    typer.Option("--hashes", help="Also find the wheel of every package, with its SHA-256."),
-]
-BuildOption = Annotated[
-    bool,
-    typer.Option(
-        "--build",
-        help="With --hashes: build the packages that no index has from their sources; runs their code.",
-    ),
-]
-CheckOption = Annotated[
-    bool,
-    typer.Option(
-        "--check",
-        help="Write nothing; exit as `envlock verify`, or 1 if the project's settings changed.",
-    ),
-]
-OnlyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only",
-        metavar="PATH",
-        help="Renew only the facts at this path or pattern, or of a name such as `numpy` or `machine`; repeatable.",
-        show_default=False,
-    ),
-]
-ForOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--for",
-        metavar="PROGRAM",
-        help="Hold only packages that this file or module can import; repeatable. With --canary, FILE:FUNCTION also "
-        "runs the function, and the canary covers its operations. [default: the project's `entry`]",
-        show_default=False,
-    ),
-]
-StaticOption = Annotated[
-    bool,
-    typer.Option("--static", help="Only what files say: start no process that imports TensorFlow."),
-]
-MachineOption = Annotated[
-    bool,
-    typer.Option(
-        "--add-machine",
-        help="Add this machine to those that the lockfile accepts; its software must be the locked one.",
-    ),
-]
-WithoutOption = Annotated[
-    bool,
-    typer.Option(
-        "--without-tensorflow",
-        envvar="ENVLOCK_WITHOUT_TENSORFLOW",
-        help="Lock an environment with none of TensorFlow, JAX and PyTorch.",
-    ),
-]
-ImageOption = Annotated[
-    str | None,
-    typer.Option(
-        "--image",
-        # Parsed before `--python`, which is then a path inside the image, so that no default
-        # replaces it.
-        is_eager=True,
-        help="Capture inside this image; installs nothing. --python is then its own interpreter.",
-        show_default=False,
-    ),
-]
-EngineOption = Annotated[
-    str, make_choice((AUTO, *ENGINES), "container engine", "--engine", help="Engine for --image.")
-]
-GpusOption = Annotated[bool, typer.Option("--gpus", help="Run --image with this machine's GPUs.")]
 SHOWN = 8
 """Changes of a renewed lockfile that are listed; version control shows all."""
 
@@ -142,22 +49,106 @@ SHOWN = 8
 @app.command(cls=Command)
 def capture(
     context: typer.Context,
-    output: OutputOption = None,
-    policy: NewPolicyOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            envvar="ENVLOCK_LOCK",
+            help="File to write; - for stdout. [default: the project's envlock.lock]",
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        make_choice(
+            names(),
+            "policy",
+            *("--policy", "-p"),
+            envvar="ENVLOCK_POLICY",
+            help="Policy for later comparisons. [default: the project's, else the renewed lockfile's, else strict]",
+            show_default=False,
+        ),
+    ] = None,
     python: PythonOption = None,
-    image: ImageOption = None,
-    engine: EngineOption = AUTO,
-    gpus: GpusOption = False,
-    without_tensorflow: WithoutOption = False,
-    canary: CanaryOption = False,
-    hashes: HashesOption = False,
-    build: BuildOption = False,
+    image: Annotated[
+        str | None,
+        typer.Option(
+            "--image",
+            # Parsed before `--python`, which is then a path inside the image, so that no default
+            # replaces it.
+            is_eager=True,
+            help="Capture inside this image; installs nothing. --python is then its own interpreter.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: Annotated[
+        str,
+        make_choice((AUTO, *ENGINES), "container engine", "--engine", help="Engine for --image."),
+    ] = AUTO,
+    gpus: Annotated[
+        bool, typer.Option("--gpus", help="Run --image with this machine's GPUs.")
+    ] = False,
+    without_tensorflow: Annotated[
+        bool,
+        typer.Option(
+            "--without-tensorflow",
+            envvar="ENVLOCK_WITHOUT_TENSORFLOW",
+            help="Lock an environment with none of TensorFlow, JAX and PyTorch.",
+        ),
+    ] = False,
+    canary: Annotated[bool, typer.Option("--canary", help="Also compute the canary.")] = False,
+    hashes: Annotated[
+        bool,
+        typer.Option("--hashes", help="Also find the wheel of every package, with its SHA-256."),
+    ] = False,
+    build: Annotated[
+        bool,
+        typer.Option(
+            "--build",
+            help="With --hashes: build the packages that no index has from their sources; runs their code.",
+        ),
+    ] = False,
     index_url: IndexOption = None,
-    only: OnlyOption = None,
-    entry: ForOption = None,
-    static: StaticOption = False,
-    add_machine: MachineOption = False,
-    check: CheckOption = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="PATH",
+            help="Renew only the facts at this path or pattern, or of a name such as `numpy` or `machine`; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    entry: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for",
+            metavar="PROGRAM",
+            help="Hold only packages that this file or module can import; repeatable. With --canary, FILE:FUNCTION also "
+            "runs the function, and the canary covers its operations. [default: the project's `entry`]",
+            show_default=False,
+        ),
+    ] = None,
+    static: Annotated[
+        bool,
+        typer.Option(
+            "--static", help="Only what files say: start no process that imports TensorFlow."
+        ),
+    ] = False,
+    add_machine: Annotated[
+        bool,
+        typer.Option(
+            "--add-machine",
+            help="Add this machine to those that the lockfile accepts; its software must be the locked one.",
+        ),
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Write nothing; exit as `envlock verify`, or 1 if the project's settings changed.",
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write the live environment into a lockfile.

@@ -34,19 +34,18 @@ SideArgument = Annotated[
         help="Lockfile, stamped model, pasted text, - for stdin, or `live`.", show_default=False
     ),
 ]
-TierOption = Annotated[
-    str,
-    make_choice(
-        names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="Comparison policy."
-    ),
-]
 
 
 @app.command(cls=Command)
 def diff(
     a: SideArgument,
     b: SideArgument,
-    policy: TierOption = "strict",
+    policy: Annotated[
+        str,
+        make_choice(
+            names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="Comparison policy."
+        ),
+    ] = "strict",
     python: PythonOption = None,
     verbose: VerboseOption = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)

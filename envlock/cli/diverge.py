@@ -51,16 +51,9 @@ app = make_app(
     """,
 )
 
-RunsOption = Annotated[int, typer.Option("--runs", "-n", help="Number of runs.", min=2, max=1000)]
 StepsOption = Annotated[
     int | None,
     typer.Option("--steps", help="Stop each run after this many steps.", min=1, show_default=False),
-]
-FreshOption = Annotated[
-    bool, typer.Option("--fresh", help="Start a new process for each run, as for a script.")
-]
-TraceOutput = Annotated[
-    Path, typer.Option("--output", "-o", help="Trace to write.", show_default=False)
 ]
 TraceArgument = Annotated[
     str, typer.Argument(help="Trace from `envlock diverge record`.", show_default=False)
@@ -73,9 +66,11 @@ def run(
     args: ArgsArgument = None,
     seed: SeedOption = None,
     python: PythonOption = None,
-    runs: RunsOption = 5,
+    runs: Annotated[int, typer.Option("--runs", "-n", help="Number of runs.", min=2, max=1000)] = 5,
     steps: StepsOption = None,
-    fresh: FreshOption = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start a new process for each run, as for a script.")
+    ] = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Run a program several times and find the first operation that differs.
@@ -111,7 +106,9 @@ def run(
 @app.command(cls=Command)
 def record(
     script: ScriptArgument,
-    output: TraceOutput,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Trace to write.", show_default=False)
+    ],
     args: ArgsArgument = None,
     seed: SeedOption = None,
     python: PythonOption = None,

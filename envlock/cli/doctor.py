@@ -16,39 +16,34 @@ from envlock.runtime.errors import UsageError
 
 app = make_app()
 
-LockToExamine = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="LOCK",
-        help="Lockfile of the environment to examine; - for stdin. [default: the live environment]",
-        show_default=False,
-    ),
-]
-FixOption = Annotated[
-    bool, typer.Option("--fix-env", help="Print only shell lines that set and unset variables.")
-]
-ProveOption = Annotated[
-    bool,
-    typer.Option(
-        "--prove",
-        help="Run probe operations in a child process to check that determinism is on (takes seconds).",
-    ),
-]
-SetupOption = Annotated[
-    str | None,
-    typer.Option(
-        "--setup", help="Python lines to run before the probe operations.", show_default=False
-    ),
-]
-
 
 @app.command(cls=Command)
 def doctor(
-    lock: LockToExamine = None,
+    lock: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LOCK",
+            help="Lockfile of the environment to examine; - for stdin. [default: the live environment]",
+            show_default=False,
+        ),
+    ] = None,
     python: PythonOption = None,
-    fix_env: FixOption = False,
-    prove: ProveOption = False,
-    setup: SetupOption = None,
+    fix_env: Annotated[
+        bool, typer.Option("--fix-env", help="Print only shell lines that set and unset variables.")
+    ] = False,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove",
+            help="Run probe operations in a child process to check that determinism is on (takes seconds).",
+        ),
+    ] = False,
+    setup: Annotated[
+        str | None,
+        typer.Option(
+            "--setup", help="Python lines to run before the probe operations.", show_default=False
+        ),
+    ] = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Find defects and sources of nondeterminism in an environment.

@@ -42,21 +42,18 @@ def _note_code(context: typer.Context, path: str | None) -> str | None:
     return path
 
 
-PathArgument = Annotated[
-    str | None,
-    typer.Argument(
-        callback=_note_code,
-        help="Path or pattern of facts, such as `cpu.flags`, a name such as `numpy` or `machine`, or the code of a "
-        "finding. [default: all that may differ]",
-        show_default=False,
-    ),
-]
-
-
 @app.command(cls=Command)
 def explain(
     context: typer.Context,
-    path: PathArgument = None,
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            callback=_note_code,
+            help="Path or pattern of facts, such as `cpu.flags`, a name such as `numpy` or `machine`, or the code of a "
+            "finding. [default: all that may differ]",
+            show_default=False,
+        ),
+    ] = None,
     lock: LockOption = None,
     python: PythonOption = None,
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)

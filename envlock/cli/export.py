@@ -30,37 +30,34 @@ app = make_app()
 PYLOCK = "pylock"
 HOW = {"fetched": "fetched", "cached": "from the cache", "there": "already there"}
 
-FormatOption = Annotated[
-    str,
-    make_choice((*FORMATS, *FORMS), "format", "--format", "-f", help="Format to write."),
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", help="File to write; - for stdout. [default: -]", show_default=False
-    ),
-]
-WheelhouseOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Download the wheels into this folder, and refer to them instead of URLs.",
-        show_default=False,
-    ),
-]
-NoHashesOption = Annotated[
-    bool,
-    typer.Option("--no-hashes", help="For requirements: all packages by version, without proofs."),
-]
-
 
 @app.command(cls=Command)
 def export(
     lock: LockArgument = None,
-    format: FormatOption = PYLOCK,  # noqa: A002 (the option's name)
-    output: OutputOption = None,
-    wheelhouse: WheelhouseOption = None,
+    format: Annotated[  # noqa: A002 (the option's name)
+        str,
+        make_choice((*FORMATS, *FORMS), "format", "--format", "-f", help="Format to write."),
+    ] = PYLOCK,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write; - for stdout. [default: -]", show_default=False
+        ),
+    ] = None,
+    wheelhouse: Annotated[
+        Path | None,
+        typer.Option(
+            help="Download the wheels into this folder, and refer to them instead of URLs.",
+            show_default=False,
+        ),
+    ] = None,
     index_url: IndexOption = None,
-    no_hashes: NoHashesOption = False,
+    no_hashes: Annotated[
+        bool,
+        typer.Option(
+            "--no-hashes", help="For requirements: all packages by version, without proofs."
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Export a lockfile in a format of other tools.

@@ -40,9 +40,6 @@ ToOption = Annotated[
         "--to", metavar="DIR", envvar="ENVLOCK_FLEET_DIR", help="Folder that all nodes share."
     ),
 ]
-DirArgument = Annotated[
-    str, typer.Argument(metavar="DIR", help="Folder of the reports.", show_default=False)
-]
 RanksOption = Annotated[
     int | None,
     typer.Option(
@@ -53,17 +50,8 @@ RanksOption = Annotated[
         show_default=False,
     ),
 ]
-VettedOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--vetted", metavar="FILE", help="Also write the nodes that can be used, one per line."
-    ),
-]
 WHOLE = "`--format json`"
 """The option that shows what a text leaves out."""
-WaitOption = Annotated[
-    float, typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for missing reports.")
-]
 
 
 @app.command(cls=Command)
@@ -88,12 +76,21 @@ def report(
 
 @app.command(cls=Command)
 def check(
-    dir: DirArgument,  # noqa: A002 (the argument's name)
+    dir: Annotated[  # noqa: A002 (the argument's name)
+        str, typer.Argument(metavar="DIR", help="Folder of the reports.", show_default=False)
+    ],
     lock: LockArgument = None,
     policy: PolicyOption = None,
     ranks: RanksOption = None,
-    wait: WaitOption = 10,
-    vetted: VettedOption = None,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for missing reports.")
+    ] = 10,
+    vetted: Annotated[
+        Path | None,
+        typer.Option(
+            "--vetted", metavar="FILE", help="Also write the nodes that can be used, one per line."
+        ),
+    ] = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Compare the reports of all ranks of a job, with one another and with a lockfile.
@@ -127,20 +124,6 @@ def check(
     show(found, format)
 
 
-EngineOption = Annotated[
-    str, make_choice(CHOICES, "launcher", "--launcher", help="What starts the ranks.")
-]
-StartOption = Annotated[
-    str,
-    typer.Option(
-        "--options",
-        metavar="TEXT",
-        help="Options for srun or mpirun, as one word.",
-        show_default=False,
-    ),
-]
-
-
 def _split_options(options: str) -> list[str]:
     """Return the words of a text, split as a shell does.
 
@@ -172,19 +155,26 @@ def _print_report(report: Report, form: str) -> None:
         talk(digest(report, WHOLE).to_text())
 
 
-CommandArgument = Annotated[
-    list[str], typer.Argument(metavar="-- CMD", help="Command of a rank.", show_default=False)
-]
-
-
 @app.command(cls=Command)
 def run(
-    command: CommandArgument,
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- CMD", help="Command of a rank.", show_default=False)
+    ],
     lock: LockOption = None,
     policy: PolicyOption = None,
-    engine: EngineOption = AUTO,
+    engine: Annotated[
+        str, make_choice(CHOICES, "launcher", "--launcher", help="What starts the ranks.")
+    ] = AUTO,
     ranks: RanksOption = None,
-    options: StartOption = "",
+    options: Annotated[
+        str,
+        typer.Option(
+            "--options",
+            metavar="TEXT",
+            help="Options for srun or mpirun, as one word.",
+            show_default=False,
+        ),
+    ] = "",
     to: ToOption = ".envlock-fleet",
     timeout: TimeoutOption = 120,
     python: PythonOption = None,

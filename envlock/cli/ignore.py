@@ -17,23 +17,21 @@ from envlock.workflows.settings_changes import find_settings
 
 app = make_app()
 
-PatternArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="PATH",
-        help="Path or pattern of facts, such as `environ.TZ`, or a name such as `six` or `machine`.",
-        show_default=False,
-    ),
-]
-ReasonOption = Annotated[
-    str, typer.Option("--reason", help="Why the facts may differ, in one line.", show_default=False)
-]
-
 
 @app.command(cls=Command)
 def ignore(
-    pattern: PatternArgument,
-    reason: ReasonOption,
+    pattern: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="Path or pattern of facts, such as `environ.TZ`, or a name such as `six` or `machine`.",
+            show_default=False,
+        ),
+    ],
+    reason: Annotated[
+        str,
+        typer.Option("--reason", help="Why the facts may differ, in one line.", show_default=False),
+    ],
     lock: LockOption = None,
 ) -> None:
     """Allow facts to differ: add an override to pyproject.toml and to the lockfile.

@@ -22,28 +22,27 @@ from envlock.workflows.images import find_gpu_support
 app = make_app()
 SHOWN = 5  # the others are mostly older releases of the same; `--format json` lists them
 
-RankedLockArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="LOCK", help="Rank the images for this lockfile; - for stdin.", show_default=False
-    ),
-]
-GpuOption = Annotated[
-    str | None,
-    typer.Option(
-        "--gpu",
-        metavar="GPU",
-        help="List what runs on this GPU (sm_120, H100), with this driver (535.104.05), or on both: "
-        "'H100, 535.104.05'.",
-        show_default=False,
-    ),
-]
-
 
 @app.command(cls=Command)
 def images(
-    lock: RankedLockArgument = None,
-    gpu: GpuOption = None,
+    lock: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LOCK",
+            help="Rank the images for this lockfile; - for stdin.",
+            show_default=False,
+        ),
+    ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu",
+            metavar="GPU",
+            help="List what runs on this GPU (sm_120, H100), with this driver (535.104.05), or on both: "
+            "'H100, 535.104.05'.",
+            show_default=False,
+        ),
+    ] = None,
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
 ) -> None:
     """List base images, ranked for a lockfile.

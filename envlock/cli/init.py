@@ -11,13 +11,13 @@ from envlock.runtime.policies import names
 
 app = make_app()
 
-FirstPolicyOption = Annotated[
-    str, make_choice(names(), "policy", "--policy", "-p", help="Policy of new lockfiles.")
-]
-
 
 @app.command(cls=Command)
-def init(policy: FirstPolicyOption = "strict") -> None:
+def init(
+    policy: Annotated[
+        str, make_choice(names(), "policy", "--policy", "-p", help="Policy of new lockfiles.")
+    ] = "strict",
+) -> None:
     """Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.
 
     It asks nothing, and keeps the settings that exist. `envlock capture` then writes the lockfile.

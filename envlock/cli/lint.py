@@ -20,58 +20,51 @@ from envlock.workflows.interpreter import find_environment
 
 app = make_app()
 
-PathsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="PATH",
-        help="Python files and notebooks, or folders that hold them. [default: the project]",
-        show_default=False,
-    ),
-]
-TensorflowOption = Annotated[
-    str | None,
-    typer.Option(
-        "--tf",
-        metavar="VERSION",
-        help="TensorFlow version to check for. [default: the locked, else the installed, else the newest one]",
-        show_default=False,
-    ),
-]
-SelectOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Only these rules or prefixes (e.g., ENV2).", show_default=False),
-]
-IgnoreOption = Annotated[
-    list[str] | None, typer.Option(help="Exclude these rules or prefixes.", show_default=False)
-]
-BaselineOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--baseline",
-        metavar="FILE",
-        help="Leave out what this file holds: findings in old code.",
-        show_default=False,
-    ),
-]
-WriteBaselineOption = Annotated[
-    bool, typer.Option("--write-baseline", help="Write all findings into the baseline; exit 0.")
-]
 CONCISE = "concise"
 LINT_FORMATS = (*FORMATS, CONCISE)
-LintFormatOption = Annotated[
-    str, make_choice(LINT_FORMATS, "format", "--format", "-f", help="Format of the report.")
-]
 
 
 @app.command(cls=Command)
 def lint(
-    paths: PathsArgument = None,
-    tf: TensorflowOption = None,
-    select: SelectOption = None,
-    ignore: IgnoreOption = None,
-    baseline: BaselineOption = None,
-    write_baseline: WriteBaselineOption = False,
-    format: LintFormatOption = "text",  # noqa: A002 (the option's name)
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Python files and notebooks, or folders that hold them. [default: the project]",
+            show_default=False,
+        ),
+    ] = None,
+    tf: Annotated[
+        str | None,
+        typer.Option(
+            "--tf",
+            metavar="VERSION",
+            help="TensorFlow version to check for. [default: the locked, else the installed, else the newest one]",
+            show_default=False,
+        ),
+    ] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these rules or prefixes (e.g., ENV2).", show_default=False),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Exclude these rules or prefixes.", show_default=False)
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            "--baseline",
+            metavar="FILE",
+            help="Leave out what this file holds: findings in old code.",
+            show_default=False,
+        ),
+    ] = None,
+    write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help="Write all findings into the baseline; exit 0.")
+    ] = False,
+    format: Annotated[  # noqa: A002 (the option's name)
+        str, make_choice(LINT_FORMATS, "format", "--format", "-f", help="Format of the report.")
+    ] = "text",
 ) -> None:
     """Find code that makes TensorFlow results differ between runs.
 

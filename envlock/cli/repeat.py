@@ -28,48 +28,43 @@ from envlock.workflows.repeat import need_folder_of
 
 app = make_app()
 
-OptionalScript = Annotated[
-    str | None,
-    typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False),
-]
-RunsOption = Annotated[int, typer.Option("--runs", "-n", help="Number of runs.", min=1)]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Start a new process for each run.")]
-SaveOption = Annotated[
-    Path | None,
-    typer.Option(help="New folder to save the results in, for --compare.", show_default=False),
-]
-CompareOption = Annotated[
-    tuple[Path, Path] | None,
-    typer.Option(metavar="A B", help="Compare two saved folders; run nothing.", show_default=False),
-]
-StepOption = Annotated[
-    list[int] | None,
-    typer.Option(
-        help="Step to show (repeatable). [default: the first different step, and the last]",
-        show_default=False,
-    ),
-]
-HtmlOption = Annotated[
-    Path | None, typer.Option(help="Also write the report as a page.", show_default=False)
-]
-OutputOption = Annotated[
-    bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")
-]
-
 
 @app.command(cls=Command)
 def repeat(
-    script: OptionalScript = None,
+    script: Annotated[
+        str | None,
+        typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False),
+    ] = None,
     args: ArgsArgument = None,
     seed: SeedOption = None,
     python: PythonOption = None,
-    runs: RunsOption = 7,
-    fresh: FreshOption = False,
-    save: SaveOption = None,
-    compare: CompareOption = None,
-    step: StepOption = None,
-    html: HtmlOption = None,
-    output: OutputOption = False,
+    runs: Annotated[int, typer.Option("--runs", "-n", help="Number of runs.", min=1)] = 7,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start a new process for each run.")
+    ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="New folder to save the results in, for --compare.", show_default=False),
+    ] = None,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            metavar="A B", help="Compare two saved folders; run nothing.", show_default=False
+        ),
+    ] = None,
+    step: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Step to show (repeatable). [default: the first different step, and the last]",
+            show_default=False,
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write the report as a page.", show_default=False)
+    ] = None,
+    output: Annotated[
+        bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")
+    ] = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:

@@ -123,39 +123,37 @@ def _parse_command(words: list[str]) -> list[str]:
     return words
 
 
-DeterministicOption = Annotated[
-    bool, typer.Option("--deterministic", help="Also turn on op determinism.")
-]
-RunSeedOption = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", min=0, max=MAX_SEED, help="Seed for calls of `envlock.activate()` without a seed."
-    ),
-]
-UnverifiedOption = Annotated[
-    bool,
-    typer.Option("--unverified", help="Set the variables, print the differences, and run anyway."),
-]
-
-
-ObserveOption = Annotated[
-    bool,
-    typer.Option(
-        "--observe", help="Write into the lockfile which packages the run uses, to hold them, too."
-    ),
-]
-
-
 @app.command(cls=RunCommand)
 def run(
     context: typer.Context,
     lock: LockArgument = None,
     policy: PolicyOption = None,
     python: PythonOption = None,
-    deterministic: DeterministicOption = False,
-    seed: RunSeedOption = None,
-    unverified: UnverifiedOption = False,
-    observe: ObserveOption = False,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Also turn on op determinism.")
+    ] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            max=MAX_SEED,
+            help="Seed for calls of `envlock.activate()` without a seed.",
+        ),
+    ] = None,
+    unverified: Annotated[
+        bool,
+        typer.Option(
+            "--unverified", help="Set the variables, print the differences, and run anyway."
+        ),
+    ] = False,
+    observe: Annotated[
+        bool,
+        typer.Option(
+            "--observe",
+            help="Write into the lockfile which packages the run uses, to hold them, too.",
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a command in the locked environment, or refuse.

@@ -36,34 +36,30 @@ if TYPE_CHECKING:
 app = make_app()
 
 
-ShownArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="LOCK",
-        envvar="ENVLOCK_LOCK",
-        help="Lockfile, stamped model, pasted text, - for stdin, or `live`. [default: the project's nearest envlock.lock]",
-        show_default=False,
-    ),
-]
-LineOption = Annotated[
-    bool,
-    typer.Option(
-        "--line", help="Print only the line that names this environment, for a paper or an issue."
-    ),
-]
-SummaryOption = Annotated[
-    bool,
-    typer.Option(
-        "--summary", help="Print at most 40 lines, for an issue tracker: line, versions, GPUs."
-    ),
-]
-
-
 @app.command(cls=Command)
 def show(
-    lock: ShownArgument = None,
-    line: LineOption = False,
-    summary: SummaryOption = False,
+    lock: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LOCK",
+            envvar="ENVLOCK_LOCK",
+            help="Lockfile, stamped model, pasted text, - for stdin, or `live`. [default: the project's nearest envlock.lock]",
+            show_default=False,
+        ),
+    ] = None,
+    line: Annotated[
+        bool,
+        typer.Option(
+            "--line",
+            help="Print only the line that names this environment, for a paper or an issue.",
+        ),
+    ] = False,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary", help="Print at most 40 lines, for an issue tracker: line, versions, GPUs."
+        ),
+    ] = False,
     python: PythonOption = None,
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
 ) -> None:

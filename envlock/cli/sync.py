@@ -23,34 +23,30 @@ from envlock.runtime.report import count
 
 app = make_app()
 
-NewOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Folder of a new environment. [default: .venv beside the lockfile, else .venv-locked]",
-        show_default=False,
-    ),
-]
-# Without a variable and without a search: an environment is only changed where it is named.
-ExistingOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--python",
-        help="Interpreter of an existing environment, which is changed.",
-        show_default=False,
-    ),
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")
-]
-
 
 @app.command(cls=Command)
 def sync(
     lock: LockArgument = None,
-    new: NewOption = None,
-    python: ExistingOption = None,
-    dry_run: DryRunOption = False,
+    new: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of a new environment. [default: .venv beside the lockfile, else .venv-locked]",
+            show_default=False,
+        ),
+    ] = None,
+    # Without a variable and without a search: an environment is only changed where it is named.
+    python: Annotated[
+        Path | None,
+        typer.Option(
+            "--python",
+            help="Interpreter of an existing environment, which is changed.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")
+    ] = False,
     policy: PolicyOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,

@@ -22,28 +22,23 @@ from envlock.workflows.program import Program
 
 app = make_app()
 
-LockedArgument = Annotated[
-    Path, typer.Argument(metavar="LOCK", help="Lockfile of this environment.")
-]
-WithOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--with",
-        metavar="PACKAGE",
-        help="Package to upgrade, `NAME` or `NAME==VERSION`, or `all`; repeatable.",
-        show_default=False,
-    ),
-]
-
 
 @app.command(cls=Command)
 def upgrade(
-    lock: LockedArgument,
+    lock: Annotated[Path, typer.Argument(metavar="LOCK", help="Lockfile of this environment.")],
     script: ScriptArgument,
     args: ArgsArgument = None,
     seed: SeedOption = None,
     python: PythonOption = None,
-    wanted: WithOption = None,
+    wanted: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="PACKAGE",
+            help="Package to upgrade, `NAME` or `NAME==VERSION`, or `all`; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Judge whether newer packages change the bits of a program.

@@ -22,38 +22,35 @@ from envlock.cli.parser import Command, make_app
 
 app = make_app()
 
-DeepOption = Annotated[
-    bool,
-    typer.Option(
-        "--deep",
-        help="Also hash every installed file and all data, and ask TensorFlow which CUDA libraries it loads.",
-    ),
-]
-NoOverridesOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-overrides", envvar="ENVLOCK_NO_OVERRIDES", help="Disregard the lockfile's own rules."
-    ),
-]
-NumericsOption = Annotated[
-    bool,
-    typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits."),
-]
-StaticOption = Annotated[
-    bool,
-    typer.Option("--static", help="Only what files say: do not look at what TensorFlow loads."),
-]
-
 
 @app.command(cls=Command)
 def verify(
     lock: LockArgument = None,
     policy: PolicyOption = None,
-    no_overrides: NoOverridesOption = False,
+    no_overrides: Annotated[
+        bool,
+        typer.Option(
+            "--no-overrides",
+            envvar="ENVLOCK_NO_OVERRIDES",
+            help="Disregard the lockfile's own rules.",
+        ),
+    ] = False,
     python: PythonOption = None,
-    deep: DeepOption = False,
-    numerics: NumericsOption = False,
-    static: StaticOption = False,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help="Also hash every installed file and all data, and ask TensorFlow which CUDA libraries it loads.",
+        ),
+    ] = False,
+    numerics: Annotated[
+        bool,
+        typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits."),
+    ] = False,
+    static: Annotated[
+        bool,
+        typer.Option("--static", help="Only what files say: do not look at what TensorFlow loads."),
+    ] = False,
     verbose: VerboseOption = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
