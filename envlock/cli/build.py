@@ -59,7 +59,6 @@ def build(
             metavar="LOCK",
             envvar="ENVLOCK_LOCK",
             help="Lockfile, stamped model, or - for stdin. [default: the project's nearest envlock.lock]",
-            show_default=False,
         ),
     ] = None,
     base: Annotated[
@@ -83,7 +82,6 @@ def build(
             "--output",
             "-o",
             help="Write Dockerfile and context to this folder; do not build.",
-            show_default=False,
         ),
     ] = None,
     dry_run: Annotated[
@@ -98,9 +96,7 @@ def build(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Build again; exit 1 if the image differs.")
     ] = False,
-    tag: Annotated[
-        str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)
-    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", "-t", help="Name of the image.")] = None,
     push: Annotated[
         bool,
         typer.Option("--push", help="Push it to the registry of its tag, and record the digest."),
@@ -121,7 +117,6 @@ def build(
         Path | None,
         typer.Option(
             help="Folder for the wheels. [default: ./wheelhouse if it exists, else one in your cache]",
-            show_default=False,
         ),
     ] = None,
     python: Annotated[
@@ -130,7 +125,6 @@ def build(
             "--python",
             envvar="ENVLOCK_PYTHON",
             help="Interpreter of the locked environment, to prove wheels. [default: as `envlock capture --hashes` finds it]",
-            show_default=False,
         ),
     ] = None,
     indexes: IndexOption = None,

@@ -56,7 +56,6 @@ def capture(
             "-o",
             envvar="ENVLOCK_LOCK",
             help="File to write; - for stdout. [default: the project's envlock.lock]",
-            show_default=False,
         ),
     ] = None,
     policy: Annotated[
@@ -67,7 +66,6 @@ def capture(
             *("--policy", "-p"),
             envvar="ENVLOCK_POLICY",
             help="Policy for later comparisons. [default: the project's, else the renewed lockfile's, else strict]",
-            show_default=False,
         ),
     ] = None,
     python: PythonOption = None,
@@ -79,7 +77,6 @@ def capture(
             # replaces it.
             is_eager=True,
             help="Capture inside this image; installs nothing. --python is then its own interpreter.",
-            show_default=False,
         ),
     ] = None,
     engine: Annotated[
@@ -116,7 +113,6 @@ def capture(
             "--only",
             metavar="PATH",
             help="Renew only the facts at this path or pattern, or of a name such as `numpy` or `machine`; repeatable.",
-            show_default=False,
         ),
     ] = None,
     entry: Annotated[
@@ -126,7 +122,6 @@ def capture(
             metavar="PROGRAM",
             help="Hold only packages that this file or module can import; repeatable. With --canary, FILE:FUNCTION also "
             "runs the function, and the canary covers its operations. [default: the project's `entry`]",
-            show_default=False,
         ),
     ] = None,
     static: Annotated[

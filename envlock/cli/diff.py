@@ -30,9 +30,7 @@ app = make_app()
 
 SideArgument = Annotated[
     str,
-    typer.Argument(
-        help="Lockfile, stamped model, pasted text, - for stdin, or `live`.", show_default=False
-    ),
+    typer.Argument(help="Lockfile, stamped model, pasted text, - for stdin, or `live`."),
 ]
 
 

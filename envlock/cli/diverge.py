@@ -53,11 +53,9 @@ app = make_app(
 
 StepsOption = Annotated[
     int | None,
-    typer.Option("--steps", help="Stop each run after this many steps.", min=1, show_default=False),
+    typer.Option("--steps", help="Stop each run after this many steps.", min=1),
 ]
-TraceArgument = Annotated[
-    str, typer.Argument(help="Trace from `envlock diverge record`.", show_default=False)
-]
+TraceArgument = Annotated[str, typer.Argument(help="Trace from `envlock diverge record`.")]
 
 
 @app.command(DEFAULT, cls=Command)
@@ -106,9 +104,7 @@ def run(
 @app.command(cls=Command)
 def record(
     script: ScriptArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Trace to write.", show_default=False)
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Trace to write.")],
     args: ArgsArgument = None,
     seed: SeedOption = None,
     python: PythonOption = None,

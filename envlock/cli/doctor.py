@@ -24,7 +24,6 @@ def doctor(
         typer.Argument(
             metavar="LOCK",
             help="Lockfile of the environment to examine; - for stdin. [default: the live environment]",
-            show_default=False,
         ),
     ] = None,
     python: PythonOption = None,
@@ -40,9 +39,7 @@ def doctor(
     ] = False,
     setup: Annotated[
         str | None,
-        typer.Option(
-            "--setup", help="Python lines to run before the probe operations.", show_default=False
-        ),
+        typer.Option("--setup", help="Python lines to run before the probe operations."),
     ] = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:

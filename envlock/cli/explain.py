@@ -51,7 +51,6 @@ def explain(
             callback=_note_code,
             help="Path or pattern of facts, such as `cpu.flags`, a name such as `numpy` or `machine`, or the code of a "
             "finding. [default: all that may differ]",
-            show_default=False,
         ),
     ] = None,
     lock: LockOption = None,

@@ -40,15 +40,12 @@ def export(
     ] = PYLOCK,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="File to write; - for stdout. [default: -]", show_default=False
-        ),
+        typer.Option("--output", "-o", help="File to write; - for stdout. [default: -]"),
     ] = None,
     wheelhouse: Annotated[
         Path | None,
         typer.Option(
             help="Download the wheels into this folder, and refer to them instead of URLs.",
-            show_default=False,
         ),
     ] = None,
     index_url: IndexOption = None,

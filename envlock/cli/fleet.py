@@ -47,7 +47,6 @@ RanksOption = Annotated[
         "-n",
         min=1,
         help="Number of ranks. [default: as the launcher says]",
-        show_default=False,
     ),
 ]
 WHOLE = "`--format json`"
@@ -77,7 +76,7 @@ def report(
 @app.command(cls=Command)
 def check(
     dir: Annotated[  # noqa: A002 (the argument's name)
-        str, typer.Argument(metavar="DIR", help="Folder of the reports.", show_default=False)
+        str, typer.Argument(metavar="DIR", help="Folder of the reports.")
     ],
     lock: LockArgument = None,
     policy: PolicyOption = None,
@@ -157,9 +156,7 @@ def _print_report(report: Report, form: str) -> None:
 
 @app.command(cls=Command)
 def run(
-    command: Annotated[
-        list[str], typer.Argument(metavar="-- CMD", help="Command of a rank.", show_default=False)
-    ],
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD", help="Command of a rank.")],
     lock: LockOption = None,
     policy: PolicyOption = None,
     engine: Annotated[
@@ -172,7 +169,6 @@ def run(
             "--options",
             metavar="TEXT",
             help="Options for srun or mpirun, as one word.",
-            show_default=False,
         ),
     ] = "",
     to: ToOption = ".envlock-fleet",

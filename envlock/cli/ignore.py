@@ -25,12 +25,11 @@ def ignore(
         typer.Argument(
             metavar="PATH",
             help="Path or pattern of facts, such as `environ.TZ`, or a name such as `six` or `machine`.",
-            show_default=False,
         ),
     ],
     reason: Annotated[
         str,
-        typer.Option("--reason", help="Why the facts may differ, in one line.", show_default=False),
+        typer.Option("--reason", help="Why the facts may differ, in one line."),
     ],
     lock: LockOption = None,
 ) -> None:

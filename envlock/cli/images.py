@@ -30,7 +30,6 @@ def images(
         typer.Argument(
             metavar="LOCK",
             help="Rank the images for this lockfile; - for stdin.",
-            show_default=False,
         ),
     ] = None,
     gpu: Annotated[
@@ -40,7 +39,6 @@ def images(
             metavar="GPU",
             help="List what runs on this GPU (sm_120, H100), with this driver (535.104.05), or on both: "
             "'H100, 535.104.05'.",
-            show_default=False,
         ),
     ] = None,
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)

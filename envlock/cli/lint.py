@@ -31,7 +31,6 @@ def lint(
         typer.Argument(
             metavar="PATH",
             help="Python files and notebooks, or folders that hold them. [default: the project]",
-            show_default=False,
         ),
     ] = None,
     tf: Annotated[
@@ -40,15 +39,14 @@ def lint(
             "--tf",
             metavar="VERSION",
             help="TensorFlow version to check for. [default: the locked, else the installed, else the newest one]",
-            show_default=False,
         ),
     ] = None,
     select: Annotated[
         list[str] | None,
-        typer.Option(help="Only these rules or prefixes (e.g., ENV2).", show_default=False),
+        typer.Option(help="Only these rules or prefixes (e.g., ENV2)."),
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(help="Exclude these rules or prefixes.", show_default=False)
+        list[str] | None, typer.Option(help="Exclude these rules or prefixes.")
     ] = None,
     baseline: Annotated[
         Path | None,
@@ -56,7 +54,6 @@ def lint(
             "--baseline",
             metavar="FILE",
             help="Leave out what this file holds: findings in old code.",
-            show_default=False,
         ),
     ] = None,
     write_baseline: Annotated[

@@ -37,7 +37,6 @@ LockArgument = Annotated[
         metavar="LOCK",
         envvar="ENVLOCK_LOCK",
         help="Lockfile; - for stdin. [default: the project's nearest envlock.lock]",
-        show_default=False,
     ),
 ]
 LockOption = Annotated[
@@ -47,7 +46,6 @@ LockOption = Annotated[
         metavar="LOCK",
         envvar="ENVLOCK_LOCK",
         help="Lockfile. [default: the project's nearest envlock.lock]",
-        show_default=False,
     ),
 ]
 PolicyOption = Annotated[
@@ -58,7 +56,6 @@ PolicyOption = Annotated[
         *("--policy", "-p"),
         envvar="ENVLOCK_POLICY",
         help="Comparison policy. [default: the lockfile's own]",
-        show_default=False,
     ),
 ]
 
@@ -134,7 +131,6 @@ PythonOption = Annotated[
         callback=_find_environment,
         help="Interpreter of the environment. [default: envlock's own if it has TensorFlow, else the active one, else "
         "the project's]",
-        show_default=False,
     ),
 ]
 IndexOption = Annotated[
@@ -145,7 +141,6 @@ IndexOption = Annotated[
         metavar="URL",
         envvar="ENVLOCK_INDEX_URL",
         help="Package index (repeatable). [default: those of pip's and uv's settings]",
-        show_default=False,
     ),
 ]
 TimeoutOption = Annotated[
@@ -170,7 +165,6 @@ PlatformOption = Annotated[
         "--platform",
         help="Platform: linux/amd64 or linux/arm64. [default: the lockfile's]",
         metavar="PLATFORM",
-        show_default=False,
     ),
 ]
 MirrorOption = Annotated[
@@ -179,7 +173,6 @@ MirrorOption = Annotated[
         "--mirror",
         help="Registry mirror (repeatable), e.g., nvcr.io=harbor.example/nvcr.",
         metavar="MIRROR",
-        show_default=False,
     ),
 ]
 AcceptOption = Annotated[
@@ -188,18 +181,13 @@ AcceptOption = Annotated[
         "--accept",
         help="Accept this digest for a release's tag, although another one is known.",
         metavar="DIGEST",
-        show_default=False,
     ),
 ]
 SCRIPT_HELP = "Script, or a function in it; PACKAGE.MODULE[:FUNCTION] for a module."
-ScriptArgument = Annotated[
-    str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False)
-]
+ScriptArgument = Annotated[str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP)]
 ArgsArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="ARGS", help="Arguments for the script; options after --.", show_default=False
-    ),
+    typer.Argument(metavar="ARGS", help="Arguments for the script; options after --."),
 ]
 SeedOption = Annotated[
     int | None,
@@ -207,7 +195,6 @@ SeedOption = Annotated[
         help="Set all seeds (Python, NumPy, TensorFlow, Keras) to this before each run.",
         min=0,
         max=2**32 - 1,
-        show_default=False,
     ),
 ]
 

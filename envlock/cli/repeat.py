@@ -33,7 +33,7 @@ app = make_app()
 def repeat(
     script: Annotated[
         str | None,
-        typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False),
+        typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP),
     ] = None,
     args: ArgsArgument = None,
     seed: SeedOption = None,
@@ -44,24 +44,19 @@ def repeat(
     ] = False,
     save: Annotated[
         Path | None,
-        typer.Option(help="New folder to save the results in, for --compare.", show_default=False),
+        typer.Option(help="New folder to save the results in, for --compare."),
     ] = None,
     compare: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(
-            metavar="A B", help="Compare two saved folders; run nothing.", show_default=False
-        ),
+        typer.Option(metavar="A B", help="Compare two saved folders; run nothing."),
     ] = None,
     step: Annotated[
         list[int] | None,
         typer.Option(
             help="Step to show (repeatable). [default: the first different step, and the last]",
-            show_default=False,
         ),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Also write the report as a page.", show_default=False)
-    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write the report as a page.")] = None,
     output: Annotated[
         bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")
     ] = False,

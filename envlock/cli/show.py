@@ -44,7 +44,6 @@ def show(
             metavar="LOCK",
             envvar="ENVLOCK_LOCK",
             help="Lockfile, stamped model, pasted text, - for stdin, or `live`. [default: the project's nearest envlock.lock]",
-            show_default=False,
         ),
     ] = None,
     line: Annotated[

@@ -32,7 +32,6 @@ def sync(
         typer.Option(
             metavar="DIR",
             help="Folder of a new environment. [default: .venv beside the lockfile, else .venv-locked]",
-            show_default=False,
         ),
     ] = None,
     # Without a variable and without a search: an environment is only changed where it is named.
@@ -41,7 +40,6 @@ def sync(
         typer.Option(
             "--python",
             help="Interpreter of an existing environment, which is changed.",
-            show_default=False,
         ),
     ] = None,
     dry_run: Annotated[

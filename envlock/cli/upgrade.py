@@ -36,7 +36,6 @@ def upgrade(
             "--with",
             metavar="PACKAGE",
             help="Package to upgrade, `NAME` or `NAME==VERSION`, or `all`; repeatable.",
-            show_default=False,
         ),
     ] = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
