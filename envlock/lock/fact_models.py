@@ -310,7 +310,7 @@ class CpuFacts(Strict):
     quota: Annotated[float, Field(ge=0)] | None = None
     intra_op_threads: Count | None = None
     inter_op_threads: Count | None = None
-    joblib_count: Count | Digest | None = None
+    joblib_count: Text | None = None
 
 
 class SystemFacts(Strict):

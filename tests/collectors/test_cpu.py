@@ -142,7 +142,13 @@ core id\t\t: {core}
 
 
 def _count_for_joblib(
-    folder: Path, *, sockets: int = 1, quota: str = "max 100000", lscpu: str | None = "usr/bin", package: str = "joblib"
+    folder: Path,
+    *,
+    sockets: int = 1,
+    quota: str = "max 100000",
+    lscpu: str | None = "usr/bin",
+    package: str = "joblib",
+    limit: str = "",
 ) -> Any:
     """Return what is recorded on a machine with two processors to each of two cores to each socket."""
     places = [(socket, core) for socket in range(sockets) for core in (0, 1) for _ in (1, 2)]
@@ -153,7 +159,8 @@ def _count_for_joblib(
         program = write(folder, {f"{lscpu}/lscpu": "#!/bin/sh"}) / lscpu / "lscpu"
         program.chmod(0o755)
     distribution(folder / "site", package, "1.0")
-    host = FourOfEight(str(folder), {"PATH": "/opt/bin:/usr/bin"}, [str(folder / "site")], {})
+    environ = {"PATH": "/opt/bin:/usr/bin", "LOKY_MAX_CPU_COUNT": limit}
+    host = FourOfEight(str(folder), environ, [str(folder / "site")], {})
     found = collect(host)
     assert isinstance(found, dict)
     return found.get("joblib_count", "not asked")
@@ -162,13 +169,16 @@ def _count_for_joblib(
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({}, 2),
-        ({"sockets": 2}, 4),  # four of eight processors: what it may use
-        ({"quota": "50000 100000"}, 1),
-        ({"quota": "250000 100000"}, 3),
-        ({"quota": "900000 100000"}, 2),
-        ({"lscpu": None}, 2),
-        ({"package": "loky"}, 2),
+        ({}, "processors: 4, cores: 2"),
+        ({"sockets": 2}, "processors: 4, cores: 4"),  # of eight processors: what it may use
+        ({"quota": "50000 100000"}, "processors: 1, cores: 1"),
+        ({"quota": "250000 100000"}, "processors: 3, cores: 3"),
+        ({"quota": "900000 100000"}, "processors: 4, cores: 2"),
+        ({"lscpu": None}, "processors: 4, cores: 2"),
+        ({"limit": "2"}, "processors: 2, cores: 2"),
+        ({"limit": "64"}, "processors: 4, cores: 2"),
+        ({"limit": "many"}, "processors: 4, cores: 2"),
+        ({"package": "loky"}, "processors: 4, cores: 2"),
         ({"package": "six"}, "not asked"),
     ],
     ids=str,
@@ -178,5 +188,6 @@ def test_what_joblib_counts(tmp_path: Path, changed: dict[str, Any], expected: A
 
 
 def test_another_program_than_the_systems_that_counts_cores_is_held_by_its_content(tmp_path: Path) -> None:
-    assert str(_count_for_joblib(tmp_path, lscpu="opt/bin")).startswith("sha256:")
-    assert _count_for_joblib(tmp_path, lscpu="opt/bin", quota="100000 100000") == 1  # nobody asks it
+    assert _count_for_joblib(tmp_path, lscpu="opt/bin").startswith("processors: 4, cores: sha256:")
+    without = _count_for_joblib(tmp_path, lscpu="opt/bin", quota="100000 100000")
+    assert without == "processors: 1, cores: 1"  # nobody asks it

@@ -48,27 +48,35 @@ def collect(host: Host) -> Union[Tree, Unavailable]:
     return facts
 
 
-def _count_for_joblib(host: Host, text: str, affinity: Optional[int]) -> Union[int, str]:
-    """Return how many processors joblib counts, which is how many threads scikit-learn's loops have: those that
-    it may use, or all cores; the digest of the program that it asks for the cores if that is not the system's.
+def _count_for_joblib(host: Host, text: str, affinity: Optional[int]) -> str:
+    """Return how many processors and cores joblib counts: scikit-learn's loops have as many threads as cores, and
+    pools as many workers as processors. A program that it asks for the cores, if that is not the system's, is
+    held by its digest.
 
-    Source: `cpu_count(only_physical_cores=True)` in joblib/externals/loky/backend/context.py. LOKY_MAX_CPU_COUNT,
-    which it reads as well, is a fact by itself.
+    Source: `cpu_count` in joblib/externals/loky/backend/context.py
     """
     processors = [each for each in text.split("\n\n") if each.startswith("processor")]
-    usable = len(processors) if affinity is None else affinity
+    limits = [len(processors)]
+    if affinity is not None:
+        limits.append(affinity)
     try:
         quota = _read_v2_quota(host, "") or _read_v1_quota(host, "")  # of this group, not its own
     except (OSError, ValueError, ZeroDivisionError):
         quota = None
     if quota is not None:
-        usable = min(usable, -int(-quota // 1))  # rounded upwards
-    if usable < len(processors):
-        return max(usable, 1)
-    program = _find_program(host, "lscpu")
-    if program is not None and os.path.dirname(program) not in map(host.system, _SYSTEM):
-        return hash_bytes(read_bytes(program, _PROGRAM_LIMIT) or b"")
-    return _count_cores(processors, has_sockets=program is not None)
+        limits.append(-int(-quota // 1))  # rounded upwards
+    wanted = host.environ.get("LOKY_MAX_CPU_COUNT", "")
+    if wanted.isascii() and wanted.isdigit() and len(wanted) < 9:
+        limits.append(int(wanted))
+    usable = max(min(limits), 1)
+    cores: Union[int, str] = usable
+    if usable == len(processors):
+        program = _find_program(host, "lscpu")
+        if program is not None and os.path.dirname(program) not in map(host.system, _SYSTEM):
+            cores = hash_bytes(read_bytes(program, _PROGRAM_LIMIT) or b"")
+        else:
+            cores = _count_cores(processors, has_sockets=program is not None)
+    return f"processors: {usable}, cores: {cores}"
 
 
 def _find_program(host: Host, name: str) -> Optional[str]:
