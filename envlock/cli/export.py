@@ -80,6 +80,7 @@ def export(
       envlock export --format cyclonedx -o sbom.cdx.json         every package with purl and hash, and the base image
       envlock export --format kubernetes -o job.yaml             a job for the image of `envlock build --push`
       envlock export --format kubernetes-fleet -o jobs.yaml      the same of many pods, which start together
+      envlock export --format jobset -o jobset.yaml              these pods as a JobSet
     """
     path = None if str(output) == STDIN else output
     source = find_source(lock)

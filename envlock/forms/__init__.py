@@ -13,6 +13,7 @@ FORMS: Mapping[str, str] = {
     "devcontainer": "envlock.forms.devcontainer",
     "kubernetes": "envlock.forms.kubernetes",
     "kubernetes-fleet": "envlock.forms.kubernetes_fleet",
+    "jobset": "envlock.forms.jobset",
 }
 """The modules of the forms by their names on the command line; docs/reference/forms.md describes
 each.

@@ -58,13 +58,20 @@ def build_job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {
-            "name": deployment.name,
-            "annotations": {f"{NAMESPACE}/lock": f"sha256:{deployment.lock}"},
-        },
-        # No second try: the entrypoint would refuse again.
-        "spec": {**spec, "backoffLimit": 0, "template": {"spec": pod}},
+        "metadata": {"name": deployment.name, "annotations": build_annotations(deployment)},
+        "spec": build_job_spec(spec, pod),
     }
+
+
+def build_annotations(deployment: Deployment) -> dict[str, str]:
+    """Return the annotation that names the lockfile in the image."""
+    return {f"{NAMESPACE}/lock": f"sha256:{deployment.lock}"}
+
+
+def build_job_spec(spec: Mapping[str, object], pod: Mapping[str, object]) -> dict[str, object]:
+    """Return the specification of a job of such pods, as values."""
+    # No second try: the entrypoint would refuse again.
+    return {**spec, "backoffLimit": 0, "template": {"spec": pod}}
 
 
 def build_pod(

@@ -64,20 +64,20 @@ def render(lock: Lockfile) -> str:
     deployment = describe_deployment(lock)
     # The control plane names the pod of an indexed job after job and index, below the service.
     hosts = [f"{deployment.name}-{index}.{deployment.name}" for index in range(PODS)]
-    pod = _build_pod(deployment, hosts)
+    pod = build_fleet_pod(deployment, hosts)
     pod["subdomain"] = deployment.name
-    indexed = {"completionMode": "Indexed", "completions": PODS, "parallelism": PODS}
-    documents = [
-        build_job(deployment, indexed, pod),
-        _build_service(deployment),
-        _build_policy(deployment),
-        _build_binding(deployment),
-    ]
+    job = build_job(deployment, build_indexed_spec(), pod)
+    policies = build_policies(deployment)
     remarks = [*REMARKS, *SECURITY, *describe_pull_secret(deployment)]
-    return format_yaml(remarks, *documents)
+    return format_yaml(remarks, job, _build_service(deployment), *policies)
 
 
-def _build_pod(deployment: Deployment, hosts: Sequence[str]) -> dict[str, object]:
+def build_indexed_spec() -> dict[str, object]:
+    """Return what makes a job one of numbered pods, as values."""
+    return {"completionMode": "Indexed", "completions": PODS, "parallelism": PODS}
+
+
+def build_fleet_pod(deployment: Deployment, hosts: Sequence[str]) -> dict[str, object]:
     """Return the specification of each pod of a job, as values.
 
     Args:
@@ -132,6 +132,11 @@ def _build_service(deployment: Deployment) -> dict[str, object]:
         "metadata": {"name": deployment.name},
         "spec": spec,
     }
+
+
+def build_policies(deployment: Deployment) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the policy that admits only the locked image, and its binding, as values."""
+    return _build_policy(deployment), _build_binding(deployment)
 
 
 def _build_policy(deployment: Deployment) -> dict[str, object]:

@@ -26,9 +26,11 @@ from tests.golden_files import assert_as_golden
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FILES = {"compose": "compose.yaml", "devcontainer": "devcontainer.json", "kubernetes": "kubernetes.yaml"}
 FILES["kubernetes-fleet"] = "kubernetes-fleet.yaml"
+FILES["jobset"] = "jobset.yaml"
 FILES["docker-run"] = "docker-run.sh"
-CLUSTER = ["kubernetes", "kubernetes-fleet"]
+CLUSTER = ["kubernetes", "kubernetes-fleet", "jobset"]
 MACHINE = ["compose", "devcontainer", "docker-run"]
+JOBSET = json.loads(Path(__file__).with_name("jobset.schema.json").read_text(encoding="utf-8"))
 
 
 def render(form: str, held: dict[str, Any]) -> str:
@@ -51,6 +53,14 @@ def parsed(form: str, held: dict[str, Any]) -> dict[str, Any]:
     if form == "kubernetes-fleet":
         for each in found["documents"]:
             kubernetes_validate.validate(each, "1.31", strict=True)
+    if form == "jobset":
+        jobset, *policies = found["documents"]
+        jsonschema.validate(jobset, JOBSET)
+        (job,) = jobset["spec"]["replicatedJobs"]
+        # JobSet makes a job of it, under a name of its own.
+        each = {"apiVersion": "batch/v1", "kind": "Job", **job["template"]}
+        for document in [each, *policies]:
+            kubernetes_validate.validate(document, "1.31", strict=True)
     if form == "devcontainer":
         assert json.loads(text) == found
     return found
@@ -118,6 +128,8 @@ def list_pods(form: str, held: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the specification of each pod of a form."""
     found = parsed(form, held)
     job = found["documents"][0] if "documents" in found else found
+    if form == "jobset":
+        return [each["template"]["spec"]["template"]["spec"] for each in job["spec"]["replicatedJobs"]]
     return [job["spec"]["template"]["spec"]]
 
 
@@ -170,12 +182,13 @@ def test_a_private_registry_has_a_secret(form: str) -> None:
     assert "kubectl create secret docker-registry ghcr-io --docker-server=ghcr.io " in render(form, pushed())
 
 
+@pytest.mark.parametrize("form", ["kubernetes-fleet", "jobset"])
 @pytest.mark.parametrize(
     ("command", "expected"),
     [(["python3", "main.py"], ["python3", "main.py"]), ([], ["/opt/venv/bin/python", "train.py"])],
 )
-def test_the_pods_run_the_recorded_command(command: list[str], expected: list[str]) -> None:
-    (pod,) = list_pods("kubernetes-fleet", pushed(container={**OWN, "command": command}))
+def test_the_pods_run_the_recorded_command(form: str, command: list[str], expected: list[str]) -> None:
+    (pod,) = list_pods(form, pushed(container={**OWN, "command": command}))
     args = pod["containers"][0]["args"]
     assert args[args.index("--") + 1 :] == expected
 
@@ -229,6 +242,21 @@ def test_pods_of_a_fleet_meet_those_of_their_own_job() -> None:
     assert job["spec"]["template"]["spec"]["subdomain"] == service["metadata"]["name"]
     assert service["spec"]["selector"] == {"batch.kubernetes.io/job-name": job["metadata"]["name"]}
     check_policy(job, policy, binding)
+
+
+def test_pods_of_a_jobset_meet_those_of_their_own_job() -> None:
+    jobset, policy, binding = parsed("jobset", pushed())["documents"]
+    (job,) = jobset["spec"]["replicatedJobs"]
+    check_pods(job["template"]["spec"], [f"train-worker-0-{index}.train:2222" for index in range(2)])
+    assert jobset["spec"]["network"]["subdomain"] == "train"
+    assert jobset["spec"]["failurePolicy"] == {"maxRestarts": 0}
+    check_policy(job["template"], policy, binding)
+
+
+def test_the_schema_of_jobset_would_say_so() -> None:
+    jobset = parsed("jobset", pushed())["documents"][0]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**jobset, "spec": {**jobset["spec"], "failurePolicy": {"restarts": 0}}}, JOBSET)
 
 
 def check_pods(spec: dict[str, Any], hosts: list[str]) -> None:
