@@ -265,7 +265,9 @@ def _build(source: str | bytes | Lockfile, options: Options) -> None:
         envlock.save(made.lock, source, before)
         talk(f"wrote {source}: {parts}", quiet=options.quiet)
     if made.pushed is not None:
-        talk(f"pushed {made.pushed}", quiet=options.quiet)
+        talk(
+            f"pushed {made.pushed}, with its bill of materials and provenance", quiet=options.quiet
+        )
 
 
 def _print_verdict(made: BuiltImage, source: str | bytes | Lockfile, options: Options) -> None:

@@ -64,7 +64,7 @@ def export(
     repository (`https` or `ssh`), by commit; the others are listed with the reason, in the file and on stderr, and the
     exit code is 1. Packages that no policy compares (`envlock ignore`), and the project itself, do not count.
 
-    `cyclonedx` is a software bill of materials. `compose`, `devcontainer` and
+    `cyclonedx` is a software bill of materials. `slsa` says how the recorded image was built. `compose`, `devcontainer` and
     `kubernetes` start the pushed image by its digest, with the locked GPUs and CPUs. The same
     lockfile gives the same bytes.
 
@@ -81,6 +81,7 @@ def export(
       envlock export --format kubernetes -o job.yaml             a job for the image of `envlock build --push`
       envlock export --format kubernetes-fleet -o jobs.yaml      the same of many pods, which start together
       envlock export --format jobset -o jobset.yaml              these pods as a JobSet
+      envlock export --format slsa -o provenance.json            in-toto provenance of the image
     """
     path = None if str(output) == STDIN else output
     source = find_source(lock)

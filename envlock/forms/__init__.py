@@ -1,4 +1,4 @@
-"""Forms of a lockfile for scanners and deployment. To add one, write a module with a
+"""Forms of a lockfile for scanners, attestations and deployment. To add one, write a module with a
 `render`, and a line here.
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 FORMS: Mapping[str, str] = {
     "cyclonedx": "envlock.forms.cyclonedx",
+    "slsa": "envlock.forms.slsa",
     "docker-run": "envlock.forms.docker_run",
     "compose": "envlock.forms.compose",
     "devcontainer": "envlock.forms.devcontainer",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from urllib.parse import quote, urlencode, urljoin, urlsplit
@@ -95,20 +94,18 @@ class Registry:
             )
         return Found(digest, manifest_digest, config)
 
-    def check_writable(self, reference: Reference) -> None:
-        """Check, before an image is built, that the registry lets us write, by starting and
-        cancelling an upload.
+    def fetch_manifest(self, reference: Reference, name: str) -> bytes:
+        """Return a manifest or an index by its tag or digest.
 
         Raises:
-            RegistryError: the registry cannot be reached, or does not let us write.
+            RegistryError: as `find`.
         """
-        place = self._write(reference, "POST", "blobs/uploads/").headers.get("Location", "")
-        with suppress(RegistryError):  # an upload that is not cancelled expires by itself
-            if place:
-                self._write(reference, "DELETE", place)
+        return self._ask(reference, _query_manifest(name)).body
 
-    def _write(self, reference: Reference, method: str, path: str) -> Answer:
-        """Send nothing to a path in a repository, or to the address that the registry gave.
+    def write(
+        self, reference: Reference, method: str, path: str, content: bytes | None, kind: str
+    ) -> Answer:
+        """Write to a repository, to a path in it or to the address that the registry gave.
 
         Raises:
             RegistryError: the registry cannot be reached, or refuses.
@@ -120,7 +117,7 @@ class Registry:
                 raise manifest.make_unreadable_error(
                     "the address of an upload", reference, "it is not encrypted"
                 )
-            request = Request(url, {"Content-Type": "application/octet-stream"}, method, b"")
+            request = Request(url, {"Content-Type": kind}, method, content)
             answer = self._send(reference, request)
             if answer.status == 401 and self._authorize(reference, answer, WRITE):
                 answer = self._send(reference, request)

@@ -192,7 +192,8 @@ def build(
         sources: where missing parts may come from.
         engine: the engine that builds, and how.
         tag: a name for the image.
-        push: push the verified image to the registry of its tag.
+        push: push the verified image to the registry of its tag, with its bill of materials and
+            provenance.
         progress: shows what is being done.
 
     Raises:

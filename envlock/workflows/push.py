@@ -1,13 +1,23 @@
-"""Push a verified image."""
+"""Push a verified image, with its bill of materials and its provenance."""
 
 from __future__ import annotations
 
 from envlock.containers.engines.engine import Engine
+from envlock.forms import cyclonedx, slsa
 from envlock.images.reference import Reference, parse
+from envlock.images.referrers import Document, attach, check_writable
 from envlock.images.registry import open_registry
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.workflows.progress import Progress
+
+SBOM = "application/vnd.cyclonedx+json"
+"""As registered: https://www.iana.org/assignments/media-types/application/vnd.cyclonedx+json."""
+IN_TOTO = "application/vnd.in-toto+json"
+"""The media type that BuildKit and cosign use, with the annotation:
+https://github.com/in-toto/attestation/tree/main/spec/v1.
+"""
+PREDICATE = "in-toto.io/predicate-type"
 
 
 def parse_target(tag: str | None) -> Reference:
@@ -33,7 +43,7 @@ def check_login(tag: str | None) -> None:
         OutsideError: the registry cannot be reached, or refuses.
         UsageError: the tag names no registry.
     """
-    open_registry().check_writable(parse_target(tag))
+    check_writable(open_registry(), parse_target(tag))
 
 
 def push_image(
@@ -43,7 +53,7 @@ def push_image(
     reference.
 
     Raises:
-        OutsideError: the engine failed.
+        OutsideError: the engine or the registry failed.
     """
     target = parse_target(tag)
     digest = engine.push(tag, progress.line)
@@ -56,4 +66,8 @@ def push_image(
     image = Image.model_validate(
         {**lock.image.model_dump(exclude_unset=True), "reference": str(pushed)}
     )
-    return lock.model_copy(update={"image": image}), str(pushed)
+    named = lock.model_copy(update={"image": image})
+    bill = Document(SBOM, cyclonedx.render(named).encode())
+    provenance = Document(IN_TOTO, slsa.render(named).encode(), {PREDICATE: slsa.PREDICATE})
+    attach(open_registry(), pushed, [bill, provenance])
+    return named, str(pushed)

@@ -168,10 +168,10 @@ def test_a_hostile_lock_breaks_out_of_no_comment(envlock: Command, tmp_path: Pat
 
 def test_a_bill_of_materials_reads_no_wheelhouse(envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "envlock.lock").write_bytes(encode(lock_document({"aa": proof("1.0", wheel(AA))})))
-    done = envlock("export", "--format", "cyclonedx", "--wheelhouse", "wheels")
+    done = envlock("export", "--format", "slsa", "--wheelhouse", "wheels")
     assert (done.returncode, done.stderr) == (
         2,
-        "error: `--format cyclonedx` reads no wheelhouse\nhint: leave out `--wheelhouse`\n",
+        "error: `--format slsa` reads no wheelhouse\nhint: leave out `--wheelhouse`\n",
     )
 
 

@@ -1,4 +1,4 @@
-"""An image that others pull: by its digest, on another engine."""
+"""An image that others pull: by its digest, on another engine, with its bill of materials and provenance beside it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from envlock.images.manifest import compute_digest
 from envlock.lock.document import load
 from tests.containers.bed.fixtures import StartEngine
 from tests.containers.bed.session import ROOT, Bed
@@ -60,6 +62,11 @@ def run(bed: Bed, folder: Path, *args: str, login: bool = True) -> subprocess.Co
     )
 
 
+def fetched(bed: Bed, path: str) -> Any:
+    """Return a document of the repository."""
+    return json.loads(bed.registry.read("team/train", path))
+
+
 @exhaustive
 def test_it_is_pulled_by_digest_on_another_engine(bed: Bed, project: Path, start_engine: StartEngine) -> None:
     done = run(bed, project, "build", "--base", bed.python, "--tag", TAG, "--push")
@@ -67,13 +74,26 @@ def test_it_is_pulled_by_digest_on_another_engine(bed: Bed, project: Path, start
     lock = load(project / "envlock.lock")
     assert lock.image is not None
     reference = str(lock.image.reference)
-    assert done.stderr.endswith(f"pushed {reference}\n")
+    assert done.stderr.endswith(f"pushed {reference}, with its bill of materials and provenance\n")
     other = start_engine("26")
     shutil.copy(project / "config/config.json", other.environ["DOCKER_CONFIG"])
     other.docker("pull", reference)
     assert json.loads(other.docker("inspect", reference).stdout)[0]["Id"] == lock.image.id
     ran = other.docker("run", "--rm", "--network=none", reference, "alpha")
     assert ran.stdout == "1.0\n"
+    digest = reference.partition("@")[2]
+    beside = fetched(bed, f"manifests/{digest.replace(':', '-')}")["manifests"]
+    kinds = ["application/vnd.cyclonedx+json", "application/vnd.in-toto+json"]
+    assert [each["artifactType"] for each in beside] == kinds
+    exported = [run(bed, project, "export", "--format", "cyclonedx"),
+                run(bed, project, "export", "--format", "slsa")]  # fmt: skip
+    for each, text in zip(beside, (each.stdout for each in exported), strict=True):
+        artifact = fetched(bed, f"manifests/{each['digest']}")
+        assert artifact["subject"]["digest"] == digest
+        assert artifact["layers"][0]["digest"] == compute_digest(text.encode())
+    again = run(bed, project, "build", "--base", bed.python, "--tag", TAG, "--push")
+    assert again.returncode == 0, again.stderr
+    assert fetched(bed, f"manifests/{digest.replace(':', '-')}")["manifests"] == beside
 
 
 def recipe() -> str:

@@ -1,4 +1,4 @@
-"""The bill of materials: a golden file, read by the libraries of those who defined the format."""
+"""The bill of materials and the provenance: golden files, read by the libraries of those who defined the formats."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from google.protobuf.json_format import ParseDict
+from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenance
+from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
+from in_toto_attestation.v1.statement import Statement
+from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 from packageurl import PackageURL
 
-from envlock.forms import cyclonedx
+from envlock.forms import cyclonedx, slsa
 from envlock.lock.models import Lockfile
 from envlock.packages.public_index import PUBLIC_INDEX
-from envlock.runtime.errors import LockfileError
+from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import model
 from tests.containers.test_injection import HOSTILE, put, strings
 from tests.forms.pushed import pushed
@@ -43,10 +49,11 @@ def _version(text: str) -> str:
     return re.sub(r'"urn:uuid:[0-9a-f-]{36}"', '"urn:uuid:..."', text)
 
 
-def test_the_golden_file_and_the_same_bytes_twice() -> None:
-    text = cyclonedx.render(model(pushed()))
-    assert text == cyclonedx.render(model(json.loads(json.dumps(pushed()))))
-    assert_as_golden(_version(text), GOLDEN / "sbom.cdx.json")
+@pytest.mark.parametrize(("form", "name"), [(cyclonedx, "sbom.cdx.json"), (slsa, "provenance.json")])
+def test_golden_files_and_the_same_bytes_twice(form: Any, name: str) -> None:
+    text = form.render(model(pushed()))
+    assert text == form.render(model(json.loads(json.dumps(pushed()))))
+    assert_as_golden(_version(text), GOLDEN / name)
 
 
 def test_the_validator_would_say_so() -> None:
@@ -71,11 +78,16 @@ def test_package_urls_are_canonical() -> None:
         assert PackageURL.from_string(each["purl"]).to_string() == each["purl"]
 
 
-def test_a_lock_without_image_and_wheels_has_a_bill() -> None:
+def test_a_lock_without_image_and_wheels_has_a_bill_and_no_provenance() -> None:
     kept = {key: value for key, value in pushed().items() if key not in ("image", "base_image", "identity")}
     found = bill(model(kept))
     assert found["metadata"]["component"]["type"] == "application"
     assert {each["type"] for each in found["components"]} == {"library", "platform"}
+    for held in (kept, pushed(wheels=None)):
+        with pytest.raises(UsageError) as raised:
+            slsa.render(model(held))
+        assert raised.value.message == "the lockfile does not say how its image was built"
+        assert raised.value.hint == "run `envlock build` to build and record one"
 
 
 def test_of_what_a_lock_does_not_know_the_bill_says_nothing() -> None:
@@ -101,11 +113,46 @@ def test_an_index_is_named_in_a_package_url_where_it_is_not_the_usual_one() -> N
     assert indexes == {"keras": "https://example.org/simple", "numpy": None}
 
 
+ARCHIVE = "cpython-3.11.13+20250612-x86_64-unknown-linux-gnu-install_only_stripped.tar.gz"
+IMAGE = {"name": "docker.io/library/python", "tag": "3.11", "digest": f"sha256:{'e1' * 32}", "manifest": None}
+
+
+@pytest.mark.parametrize("python", [{"python": IMAGE}, {"python_archive": {"file": ARCHIVE, "sha256": "e1" * 32}}])
+def test_where_the_python_of_an_image_comes_from_is_a_material(python: dict[str, Any]) -> None:
+    held = pushed()
+    held["base_image"] |= {**python, "route": "cuda"}
+    document = json.loads(slsa.render(model(held)))
+    materials = document["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert [each["digest"]["sha256"] for each in materials[:2]] == ["c8" * 32, "e1" * 32]
+
+
+def test_a_wheel_of_the_image_that_the_lock_has_lost_is_named() -> None:
+    with pytest.raises(UsageError) as raised:
+        slsa.render(model(pushed(wheels=["keras", "scipy"])))
+    assert raised.value.message == "the lockfile does not have the wheel of scipy, which is in its image"
+    assert raised.value.hint == "run `envlock build` again"
+
+
+@pytest.mark.parametrize("reference", [pushed()["image"]["reference"], None])
+def test_the_provenance_is_read_by_a_foreign_verifier(reference: str | None) -> None:
+    document = json.loads(slsa.render(model(pushed(reference=reference))))
+    statement = Statement.copy_from_pb(ParseDict(document, StatementMessage()))
+    statement.validate()
+    predicate = ParseDict(document["predicate"], Provenance())  # which refuses an unknown field
+    for each in predicate.build_definition.resolved_dependencies:
+        ResourceDescriptor.copy_from_pb(each).validate()
+    assert statement.pb.subject[0].name == ("ghcr.io/team/train" if reference else "image-config")
+    materials = {each.name: each.digest["sha256"] for each in predicate.build_definition.resolved_dependencies}
+    assert (materials["envlock.lock"], materials["nvcr.io/nvidia/tensorflow"]) == ("ab" * 32, "c8" * 32)
+    assert len(materials) == 6
+    assert predicate.run_details.builder.version["envlock"] == "0.1.0"
+
+
 STANDALONE = {"file": "cpython-3.11.7+20240107-x86_64-unknown-linux-gnu-install_only.tar.gz", "sha256": "5a" * 32}
 URL = f"https://github.com/astral-sh/python-build-standalone/releases/download/20240107/{STANDALONE['file']}"
 
 
-def test_a_standalone_python_is_in_the_bill_by_its_hash() -> None:
+def test_a_standalone_python_is_in_the_bill_and_the_provenance_by_its_hash() -> None:
     held = pushed()
     lock = model({**held, "base_image": {**held["base_image"], "route": "wheels", "python_archive": STANDALONE}})
     (found,) = [each for each in bill(lock)["components"] if each["bom-ref"] == "python-archive"]
@@ -120,6 +167,8 @@ def test_a_standalone_python_is_in_the_bill_by_its_hash() -> None:
         "hashes": [{"alg": "SHA-256", "content": STANDALONE["sha256"]}],
         "externalReferences": [{"type": "distribution", "url": url}],
     }
+    materials = json.loads(slsa.render(lock))["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert {"name": STANDALONE["file"], "uri": url, "digest": {"sha256": STANDALONE["sha256"]}} in materials
 
 
 HELD = pushed()

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from envlock.forms import cyclonedx
+from envlock.forms import cyclonedx, slsa
 from envlock.forms.deployment import DEFAULT_NAME, describe_deployment
 from envlock.forms.purl import build_deb
+from envlock.runtime.errors import UsageError
 from tests.containers.plans import model
 from tests.forms.pushed import pushed
 
@@ -69,6 +70,18 @@ def test_without_packages_nothing_is_said_to_be_complete() -> None:
 def test_the_vendor_of_a_debian_package_is_that_of_its_base() -> None:
     assert build_deb("ubuntu", "a", "1", "amd64") == "pkg:deb/ubuntu/a@1?arch=amd64"
     assert build_deb(None, "a", "1", "amd64") == "pkg:deb/debian/a@1?arch=amd64"
+
+
+def test_a_downloaded_python_is_a_material() -> None:
+    held = changed("base_image", route="cuda", python_archive=ARCHIVE, apt=None)
+    document = json.loads(slsa.render(model(held)))
+    materials = document["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert [each["digest"]["sha256"] for each in materials if each.get("name") == ARCHIVE["file"]] == ["0a" * 32]
+
+
+def test_a_wheel_of_an_image_that_nothing_proves_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^the lockfile does not have the wheel of keras, which is in its image\n"):
+        slsa.render(model({**pushed(), "identity": None}))
 
 
 def test_a_deployment_of_a_machine_that_is_not_known() -> None:

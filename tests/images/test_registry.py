@@ -22,7 +22,7 @@ from envlock.web import client as web
 from envlock.web.client import Client
 from envlock.web.limits import Limits
 from tests.images.registries import MANIFEST, Shelf, basic, bearer, config, digest_of, encode, query
-from tests.web.hostile import Hostile, Request, answer, hostile, in_turn
+from tests.web.hostile import Hostile, Request, answer, hostile
 from tests.web.test_client import certificate  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.network
@@ -249,25 +249,9 @@ def test_nobody_is_sent_to_anything_but_a_web_address_for_a_token(server: Hostil
     )
 
 
-@pytest.mark.parametrize(
-    ("place", "asked"),
-    [
-        ("/v2/x/1", ["/v2/nvidia/tensorflow/blobs/uploads/", "/v2/x/1"]),
-        ("", ["/v2/nvidia/tensorflow/blobs/uploads/"]),
-        ("http://[127.0.0.1/x", ["/v2/nvidia/tensorflow/blobs/uploads/"]),
-    ],
-)
-def test_a_login_is_tried_by_an_upload_that_is_cancelled(place: str, asked: list[str]) -> None:
-    with hostile(in_turn(answer(b"{}"), answer(b"", "202 Accepted", Location=place))) as served:
-        registry().check_writable(named(served))
-        assert [each.path for each in served.requests[1:]] == asked
-
-
-def test_a_registry_that_takes_no_upload_says_so() -> None:
-    with hostile(in_turn(answer(b"{}"), answer(b"{}", "403 Forbidden"))) as served:
-        with pytest.raises(RegistryError) as caught:
-            registry().check_writable(named(served))
-        assert shown(caught.value, served).startswith("HOST denies access to nvidia/tensorflow: 403 without a login\n")
+def test_an_upload_to_what_is_no_address_is_an_error(server: Hostile) -> None:
+    with pytest.raises(RegistryError, match=r"the address of an upload .* cannot be read: it is not encrypted"):
+        registry().write(named(server), "PUT", "http://[127.0.0.1/x", b"", "text/plain")
 
 
 # --- refusals and lies
