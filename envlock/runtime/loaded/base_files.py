@@ -1,4 +1,4 @@
-"""What an image has of Python, of the C library and of the compiler's libraries.
+"""What an image has of Python and of the distribution's libraries, such as the C library.
 
 A base has other builds of the same versions than the machine where the lockfile was captured. So a build writes what the
 image has into the image's own lockfile, and each start of a container compares it. Nothing is loaded for that: the
