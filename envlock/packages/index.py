@@ -51,6 +51,19 @@ sys.argv[0] = "pip"
 runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 """A program that runs the pip beside envlock; `python -m pip` would import a file of the current folder."""
+LIMITED = """
+import resource
+for kind, gib in ((resource.RLIMIT_FSIZE, {file}), (resource.RLIMIT_DATA, {memory})):
+    most, hard = int(gib * 2**30), resource.getrlimit(kind)[1]
+    resource.setrlimit(kind, (min(most, hard) if hard >= 0 else most, hard))
+"""
+"""Lines before it: pip itself takes all that an index sends, until the disk or the memory is full."""
+LARGEST_FILE = 8.0
+"""GiB that pip may write into one file."""
+MOST_MEMORY = 1.0
+"""GiB of memory that pip may use: a page is read as a whole."""
+TOO_MUCH = (b"File too large", b"MemoryError")
+"""What pip says at these limits."""
 
 JOBS = 4
 TOGETHER = 12
@@ -302,8 +315,11 @@ class PackageIndex:
         options += ["--implementation", self.target.abi[:2], "--abi", self.target.abi]
         for platform in self.target.platforms:
             options += ["--platform", platform]
-        asked = ["-c", PIP, *words, *options, "--requirement", str(lines)]
-        done = launch.ask_python(asked, None, timeout=TIMEOUT, environ=self.make_environ())
+        program = LIMITED.format(file=LARGEST_FILE, memory=MOST_MEMORY) + PIP
+        asked = ["-c", program, *words, *options, "--requirement", str(lines)]
+        # In the draft, as a pip that is killed leaves what it has downloaded.
+        environ = {**self.make_environ(), "TMPDIR": str(draft)}
+        done = launch.ask_python(asked, None, timeout=TIMEOUT, environ=environ)
         told = done.output.decode("utf-8", "replace")
         if done.code == 0:
             return told
@@ -321,6 +337,10 @@ def _explain(told: str, done: launch.Ended) -> OutsideError:
     if NOWHERE in done.errors:
         return NoWheelError(NO_WHEEL)
     reason = find_reason(done).partition(" Traceback ")[0]
+    if any(words in done.errors for words in TOO_MUCH):
+        reason = (
+            f"an index sends a file of more than {LARGEST_FILE:g} GiB or a page of {MOST_MEMORY:g}"
+        )
     return OutsideError(f"pip {done.ending}: {clean(_hide(reason))}", hint=HINT)
 
 

@@ -44,6 +44,8 @@ TROUBLES = {
     "500": "every request is answered 500",
     "redirect loop": "every path leads to itself",
     "slow loris": "every body comes a byte at a time",
+    "endless page": "no page ends",
+    "endless file": "no file ends",
     "private": "user `user` and password `s3cret` are needed",
 }
 
@@ -88,6 +90,10 @@ class IndexServer:
             for byte in body[:2000]:
                 sock.sendall(bytes([byte]))
                 time.sleep(0.02)
+        elif f"endless {'file' if request.path.startswith('/files/') else 'page'}" in self.troubles:
+            sock.sendall(answer(Content_Length="", Content_Type="text/html"))
+            for _ in range(1000):
+                sock.sendall(b"<p>" * 100_000)
         else:
             sock.sendall(data)
 

@@ -82,11 +82,17 @@ def test_what_an_index_has_is_downloaded_once(index: PackageIndex, server: Index
             "pip exited with code 1: Could not install packages due to an OSError",
         ),
         ("wrong hash", "pip exited with code 1: THESE PACKAGES DO NOT MATCH THE HASHES"),
+        ("endless page", "an index sends a file of more than 8 GiB or a page of 0.1"),
+        ("endless file", "an index sends a file of more than 0.001 GiB or a page of 1"),
     ],
 )
 def test_an_index_in_trouble_is_not_one_without_the_package(
-    index: PackageIndex, server: IndexServer, trouble: str, message: str
+    index: PackageIndex, server: IndexServer, trouble: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if trouble == "endless page":
+        monkeypatch.setattr("envlock.packages.index.MOST_MEMORY", 0.1)
+    if trouble == "endless file":
+        monkeypatch.setattr("envlock.packages.index.LARGEST_FILE", 0.001)
     server.troubles.add(trouble)
     try:
         (error,) = index.find([THING]).values()
