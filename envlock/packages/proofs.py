@@ -79,12 +79,6 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
             version = package.version or "(version unknown)"
             yield f"  {name} {version}: {package.reason}"
     yield from _describe_wrong_records(packages)
-    own = lock.project.name if lock.project is not None else None
-    if own is not None and own not in packages:
-        yield (
-            f"hint: the project's own package, {own}, is left out: if it is installed and belongs "
-            "into an image, use `envlock capture --hashes --build`"
-        )
     unaddressed = [name for name, package in packages.items() if _lacks_address(package)]
     if unaddressed:
         names = ", ".join(unaddressed[:SHOWN])

@@ -162,19 +162,6 @@ def test_that_only_this_machine_has_a_wheel_is_said(count: int, names: str) -> N
     ]
 
 
-def test_that_the_project_itself_is_left_out_is_said() -> None:
-    """An image of such a lockfile would lack the very program."""
-    identity = {"packages": {"six": ask(FakeIndex({})).model_dump()}}
-    lock = document(identity=identity, project={"name": "segment"})
-    hint = (
-        "hint: the project's own package, segment, is left out: if it is installed and belongs into an image, use "
-        "`envlock capture --hashes --build`"
-    )
-    assert hint in list(describe_proofs(Lockfile.model_validate(lock)))
-    lock["project"] = {"name": "six"}
-    assert not [line for line in describe_proofs(Lockfile.model_validate(lock)) if "own package" in line]
-
-
 def test_offline_asks_nobody_and_keeps_what_still_holds() -> None:
     assert ask(None).reason == "no index was used (--offline)"
     assert ask(None, known={"six": proven("record")}) == proven("record")
