@@ -1,17 +1,19 @@
-"""Compares the image of `envlock build` with those of a Dockerfile written by hand and of cog's.
+"""Compares `envlock build` with a Dockerfile written by hand and with cog's, in one run on one base.
 
-    python benchmarks/images.py BASE [--packages 'tensorflow-cpu==2.21.0 six==1.16.0'] [--then six==1.17.0]
-        [--registry localhost:5000/team] [--without-cog]
+    python benchmarks/images.py BASE REGISTRY [--packages 'tensorflow-cpu==2.21.0 six==1.16.0'] [--then six==1.17.0]
 
-Needs Docker with BuildKit, whose builds reach a package index by the host's network, and BASE, an image with the
-Python that runs this, its venv module and pip. Each of the three is built from nothing, again without a change, with one
-more line in the program, and with one other version of a package. Printed are seconds, MB received from the network,
-layers and MB above the base, and MB of layers that an image does not share with the one before, unpacked, and as a
-registry has them if one is named: what a push sends and a pull fetches.
+Needs Docker with BuildKit, whose builds reach a package index by the host's network; REGISTRY, a prefix of names to push
+to, such as localhost:5000/team; and BASE, an image with the Python that runs this, its venv module and pip. The uv beside
+that Python is the one of the Dockerfiles. Each of the three is built from nothing, again without a change, with one more
+line in the program, and with one other version of a package. Printed are seconds, MB of the image above the base, and MB
+that a machine with the image before pulls of the next one.
 
-cog itself is not run. Its Dockerfile is what its generator writes for a CPU model with python_requirements
-(https://github.com/replicate/cog/blob/6110c912/pkg/dockerfile/standard_generator.go), without tini, weights and the line
-that asks for another frontend.
+Seconds are those of what a user types: for envlock `capture`, where packages have changed, and `build`.
+
+cog itself is not run: no package index has its program. Its Dockerfile is the one that its generator's own test expects
+of a CPU model with packages (TestGenerateFullCPU, https://github.com/replicate/cog/tree/6110c912/pkg/dockerfile), with
+this base and uv, without weights, system packages, tini, which it downloads from GitHub, and the line that asks for
+another frontend.
 """
 
 from __future__ import annotations
@@ -19,25 +21,28 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 MB = 1_000_000
+ROUNDS = ("first", "unchanged", "one line", "one package")
 
+# After https://docs.astral.sh/uv/guides/integration/docker/, for a requirements.txt.
 HAND = """\
 FROM {base}
-ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy
-RUN --mount=type=cache,target=/root/.cache/pip python3 -m venv /opt/uv && /opt/uv/bin/pip install uv
+COPY --from=uv /uv /uvx /bin/
+ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy VIRTUAL_ENV=/opt/venv PATH="/opt/venv/bin:$PATH"
+RUN uv venv /opt/venv
 WORKDIR /app
 RUN --mount=type=cache,target=/root/.cache/uv --mount=type=bind,source=requirements.txt,target=requirements.txt \\
-    /opt/uv/bin/uv venv /opt/venv && /opt/uv/bin/uv pip install --python /opt/venv -r requirements.txt
-ENV PATH="/opt/venv/bin:$PATH"
+    uv pip install -r requirements.txt
 COPY train.py .
 CMD ["python", "train.py"]
 """
@@ -45,20 +50,24 @@ COG = """\
 FROM {base}
 ENV DEBIAN_FRONTEND=noninteractive
 ENV PYTHONUNBUFFERED=1
-RUN python3 -m venv /opt/venv
-ENV PATH="/opt/venv/bin:$PATH"
-RUN --mount=type=cache,target=/root/.cache/pip pip install --cache-dir /root/.cache/pip uv
-COPY requirements.txt /tmp/requirements.txt
-RUN --mount=type=cache,target=/root/.cache/pip pip install --cache-dir /root/.cache/pip -r /tmp/requirements.txt
-RUN --mount=type=cache,target=/root/.cache/pip pip install --cache-dir /root/.cache/pip coglet cog
+ENV LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/usr/lib/x86_64-linux-gnu:/usr/local/nvidia/lib64:/usr/local/nvidia/bin
+ENV NVIDIA_DRIVER_CAPABILITIES=all
+COPY --from=uv /uv /uvx /usr/local/bin/
+ENV UV_SYSTEM_PYTHON=true
+COPY --from=cog_build requirements.txt /tmp/requirements.txt
+ENV CFLAGS="-O3 -funroll-loops -fno-strict-aliasing -flto -S"
+RUN --mount=type=cache,target=/root/.cache/pip uv run pip install --cache-dir /root/.cache/pip -r /tmp/requirements.txt
+ENV CFLAGS=
+ENV CFLAGS="-O3 -funroll-loops -fno-strict-aliasing -flto -S"
+RUN --mount=type=cache,target=/root/.cache/uv uv pip install --no-cache cog
+ENV CFLAGS=
 RUN find / -type f -name "*python*.so" -printf "%h\\n" | sort -u > /etc/ld.so.conf.d/cog.conf && ldconfig
 WORKDIR /src
 EXPOSE 5000
+ENV COG_PREDICT_TYPE_STUB="train.py:Predictor"
 CMD ["python", "-m", "cog.server.http"]
 COPY . /src
 """
-
-
 SETTINGS = """\
 [tool.envlock.container]
 copy = ["train.py"]
@@ -68,141 +77,125 @@ command = ["python", "train.py"]
 
 
 class Built(NamedTuple):
-    """What one build took and gave; sizes in bytes, layers by their digest, packed ones where a registry has them."""
+    """What a build took, the bytes of its image, and what a pull fetches: sizes by digest."""
 
     seconds: float
-    received: int
-    layers: dict[str, int]
-    packed: dict[str, int]
+    size: int
+    blobs: dict[str, int]
 
 
 def main() -> None:
-    """Build all images twice, and print a table."""
+    """Build all images in each round, and print a table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("base")
+    parser.add_argument("registry")
     parser.add_argument("--packages", default="tensorflow-cpu==2.21.0 six==1.16.0")
     parser.add_argument("--then", default="six==1.17.0")
-    parser.add_argument("--registry", help="a prefix of names to push to")
-    parser.add_argument("--without-cog", action="store_true", help="needs 5 GB less")
     given = parser.parse_args()
     run(["docker", "pull", "--quiet", given.base], ROOT)
-    recipes = {"by hand": HAND, **({} if given.without_cog else {"cog's": COG})}
+    print(f"load {os.getloadavg()[0]:.0f} at the start")
     with tempfile.TemporaryDirectory(prefix="envlock-images-") as name:
         folder = Path(name)
         python = folder / "env" / "bin" / "python"
         run([sys.executable, "-m", "venv", folder / "env"], folder)
         run([python, "-m", "pip", "install", "--quiet", *given.packages.split()], folder)
-        program = folder / "train.py"
-        program.write_text("import tensorflow\n", encoding="utf-8")
+        (folder / "uv").mkdir()
+        for program in ("uv", "uvx"):
+            shutil.copy2(Path(sys.executable).with_name(program), folder / "uv")
+        (folder / "train.py").write_text("import tensorflow\n", encoding="utf-8")
         (folder / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
         rounds = {}
-        for name in ("first", "unchanged", "one line", "one package"):
+        for name in ROUNDS:
             if name == "one line":
-                program.write_text("import tensorflow\nprint(1)\n", encoding="utf-8")
+                (folder / "train.py").write_text("import tensorflow\nprint(1)\n", encoding="utf-8")
             if name == "one package":
                 run([python, "-m", "pip", "install", "--quiet", given.then], folder)
-            rounds[name] = build_all(folder, python, given.base, recipes, given.registry)
-    print_table(rounds, list_layers(given.base))
+            has_new_packages = name in ("first", "one package")
+            rounds[name] = build_all(folder, python, given.base, given.registry, has_new_packages)
+            print(f"load {os.getloadavg()[0]:.0f} after {name}")
+    print_table(rounds, measure([], ROOT, given.base, given.registry))
 
 
-def print_table(rounds: dict[str, dict[str, Built]], base: dict[str, int]) -> None:
-    """Print a row for each image in each round."""
+def print_table(rounds: dict[str, dict[str, Built]], base: Built) -> None:
+    """Print a row for each image, and how envlock's compares with the others."""
     print(
-        "| image | round | build, s | received, MB | layers | MB above the base | new layers, MB | packed |"
+        "| image | first, s | MB | unchanged, s | one line, s | pull, MB | one package, s | pull, MB |"
     )
-    print("|---|---|--:|--:|--:|--:|--:|--:|")
-    before = dict.fromkeys(rounds["first"], base)
-    for name, built in rounds.items():
-        for kind, image in built.items():
-            own = {digest: size for digest, size in image.layers.items() if digest not in base}
-            new = {digest: size for digest, size in own.items() if digest not in before[kind]}
-            packed = {digest: size for digest, size in image.packed.items() if digest in new}
-            cells = [
-                *(kind, name, f"{image.seconds:.1f}", f"{image.received / MB:.0f}", str(len(own))),
-                *(f"{sum(sizes.values()) / MB:.1f}" for sizes in (own, new, packed)),
-            ]
-            print(f"| {' | '.join(cells)} |")
-            before[kind] = image.layers
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    rows = {}
+    for kind in rounds["first"]:
+        first, unchanged, line, package = (rounds[name][kind] for name in ROUNDS)
+        rows[kind] = [
+            *(first.seconds, (first.size - base.size) / MB, unchanged.seconds),
+            *(line.seconds, sum_new(line, unchanged), package.seconds, sum_new(package, line)),
+        ]
+    for kind, row in rows.items():
+        print(f"| {kind} | {' | '.join(map(format_number, row))} |")
+    *others, (_, own) = rows.items()
+    for kind, row in others:
+        ratios = [mine / theirs for mine, theirs in zip(own, row, strict=True)]
+        print(f"| envlock : {kind} | {' | '.join(map(format_number, ratios))} |")
 
 
-def push(tag: str, registry: str) -> list[int]:
-    """Push an image, and return the sizes of its layers as the registry has them."""
-    name = f"{registry}/{tag}:latest"
-    run(["docker", "tag", tag, name], ROOT)
-    run(["docker", "push", "--quiet", name], ROOT)
-    manifest = json.loads(run(["docker", "buildx", "imagetools", "inspect", "--raw", name], ROOT))
-    return [layer["size"] for layer in manifest["layers"]]
+def sum_new(built: Built, before: Built) -> float:
+    """Return the MB that a machine with the image before pulls."""
+    return sum(size for digest, size in built.blobs.items() if digest not in before.blobs) / MB
 
 
-def name_tag(kind: str) -> str:
-    """Return the name of the image of a kind."""
-    return "envlock-benchmark-" + kind.replace(" ", "-").replace("'", "")
+def format_number(number: float) -> str:
+    """Return a number with two digits or more."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def build_all(
-    folder: Path, python: Path, base: str, recipes: dict[str, str], registry: str | None
+    folder: Path, python: Path, base: str, registry: str, has_new_packages: bool
 ) -> dict[str, Built]:
     """Build the images of an environment, by these Dockerfiles and by envlock."""
-    frozen = run([python, "-m", "pip", "freeze", "--exclude", "tf-envlock"], folder)
-    (folder / "requirements.txt").write_text(frozen, encoding="utf-8")
     found = {}
-    for kind, text in recipes.items():
-        tag = name_tag(kind)
+    frozen = run([python, "-m", "pip", "freeze"], folder)
+    for kind, text in {"by hand": HAND, "cog's": COG}.items():
+        tag = "envlock-benchmark-" + kind.replace(" ", "-").replace("'", "")
         context = folder / tag
         context.mkdir(exist_ok=True)
         (context / "Dockerfile").write_text(text.format(base=base), encoding="utf-8")
-        for file in ("requirements.txt", "train.py"):
-            (context / file).write_bytes((folder / file).read_bytes())
-        command: list[str | Path] = ["docker", "build", "--quiet", "--network=host", "-t", tag]
-        found[kind] = measure([*command, context], folder, tag, registry)
-    # Its own caches, so that the first build has none.
-    environ = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")}
+        (context / "requirements.txt").write_text(frozen, encoding="utf-8")
+        shutil.copy2(folder / "train.py", context)
+        command = ["docker", "build", "--quiet", "--network=host", "--tag", tag, str(context)]
+        command += ["--build-context", f"uv={folder / 'uv'}"]
+        command += ["--build-context", f"cog_build={context}"]
+        found[kind] = measure([command], folder, tag, registry)
+    tag = "envlock-benchmark-envlock"
     envlock = [sys.executable, "-m", "envlock"]
-    run([*envlock, "capture", "--python", python], folder, environ)
-    tag = name_tag("envlock")
-    command = [*envlock, "build", "--quiet", "--python", python, "--base", base, "--tag", tag]
-    found["envlock"] = measure(command, folder, tag, registry, environ)
+    commands = (
+        [[*envlock, "capture", "--quiet", "--python", str(python)]] if has_new_packages else []
+    )
+    commands += [
+        [*envlock, "build", "--quiet", "--python", str(python), "--base", base, "--tag", tag]
+    ]
+    found["envlock"] = measure(commands, folder, tag, registry)
     return found
 
 
-def measure(
-    command: list[str | Path],
-    folder: Path,
-    tag: str,
-    registry: str | None,
-    environ: dict[str, str] | None = None,
-) -> Built:
-    """Run a build, and measure it and its image."""
-    received, begin = count_received(), time.monotonic()
-    run(command, folder, environ)
-    seconds, received = time.monotonic() - begin, count_received() - received
-    layers = list_layers(tag)
-    packed = dict(zip(layers, push(tag, registry), strict=True)) if registry else {}
-    return Built(seconds, received, layers, packed)
+def measure(commands: list[list[str]], folder: Path, tag: str, registry: str) -> Built:
+    """Run commands that build an image, and measure them and it."""
+    # A cache of its own, so that the first build has none.
+    environ = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")}
+    begin = time.monotonic()
+    for command in commands:
+        run(command, folder, environ)
+    seconds = time.monotonic() - begin
+    size = int(run(["docker", "image", "inspect", "--format", "{{.Size}}", tag], ROOT))
+    name = f"{registry}/{tag.rpartition('/')[2].partition(':')[0]}:latest"
+    run(["docker", "tag", tag, name], ROOT)
+    run(["docker", "push", "--quiet", name], ROOT)
+    manifest = json.loads(run(["docker", "buildx", "imagetools", "inspect", "--raw", name], ROOT))
+    blobs = [manifest["config"], *manifest["layers"]]
+    return Built(seconds, size, {blob["digest"]: blob["size"] for blob in blobs})
 
 
-def count_received() -> int:
-    """Return the bytes that this machine has received from the network, its own left out."""
-    lines = Path("/proc/net/dev").read_text(encoding="utf-8").splitlines()[2:]
-    fields = [line.replace(":", " ").split() for line in lines]
-    return sum(int(each[1]) for each in fields if each[0] != "lo")
-
-
-def list_layers(image: str) -> dict[str, int]:
-    """Return the size of each layer of an image, unpacked, by its digest."""
-    shown = run(["docker", "image", "inspect", "--format", "{{json .RootFS.Layers}}", image], ROOT)
-    with tempfile.TemporaryFile() as file:
-        subprocess.run(["docker", "save", image], stdout=file, check=True)
-        file.seek(0)
-        with tarfile.open(fileobj=file) as saved:
-            manifest = json.load(saved.extractfile("manifest.json"))  # type: ignore[arg-type]
-            sizes = [saved.getmember(name).size for name in manifest[0]["Layers"]]
-    return dict(zip(json.loads(shown), sizes, strict=True))
-
-
-def run(command: list[str | Path], folder: Path, environ: dict[str, str] | None = None) -> str:
+def run(command: Sequence[str | Path], folder: Path, environ: dict[str, str] | None = None) -> str:
     """Return what a command prints; its errors are shown, and end this."""
     variables = {**os.environ, "DOCKER_BUILDKIT": "1", **(environ or {})}
     done = subprocess.run(
