@@ -377,7 +377,7 @@ def _model() -> bytes:
 
 
 VICTIMS: dict[str, Victim] = {
-    "capture": Victim(holding(envlock__lock=LOCK), CAPTURE, ("envlock.lock",), ("cli/capture.py:_save",)),
+    "capture": Victim(holding(envlock__lock=LOCK), CAPTURE, ("envlock.lock",), ("cli/capture.py:_write",)),
     "capture --add-machine": Victim(
         _known,
         command("capture", "-q", "--add-machine"),
@@ -389,7 +389,7 @@ VICTIMS: dict[str, Victim] = {
         _known,
         command("capture", "--canary", "--without-tensorflow"),
         ("envlock.lock",),
-        ("cli/capture.py:_save",),
+        ("cli/capture.py:_write",),
         _both(_after(_same, CAPTURE), replaced((launch, "ask", _said))),
     ),
     "verify": Victim(
@@ -527,7 +527,7 @@ VICTIMS: dict[str, Victim] = {
         holding(a___runs__jsonl=RUNS, b___runs__jsonl=RUNS, page__html=b"old"),
         command("repeat", "--compare", "a", "b", "--html", "page.html", "-q"),
         ("page.html",),
-        ("cli/repeat.py:_write",),
+        ("cli/repeat.py:repeat",),
         _drawing,
     ),
     "diverge record": Victim(
