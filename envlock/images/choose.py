@@ -14,11 +14,10 @@ from envlock.images.candidate import Candidate, compute_rank, explain_candidate
 from envlock.images.cuda_requirements import add_requirements
 from envlock.images.drivers import judge_candidate
 from envlock.images.manifest import Found, ImageConfig, RegistryError, apply_config
-from envlock.images.needs import BaseNeeds, collect_needs
+from envlock.images.needs import BaseNeeds
 from envlock.images.preflight import CannotMatchError, add_mismatches, check_base
 from envlock.images.reference import Mirror, Reference, apply_mirrors, parse
 from envlock.images.sources import SOURCES
-from envlock.lock.fact_models import Facts
 from envlock.lock.models import BaseImage, PinnedArchive, PinnedImage
 from envlock.lock.route import ROUTES, Route
 from envlock.runtime.errors import ImageMismatch, UsageError
@@ -158,19 +157,6 @@ def _check_known_digest(
 
 
 # --- candidates, ranked
-
-
-def choose(
-    facts: Facts, *, platform: str | None = None, tables: Tables | None = None
-) -> list[Candidate]:
-    """Return the base images for these facts, the best first; there is always at least one.
-
-    Args:
-        facts: those of the lockfile.
-        platform: that of the image; the lockfile's own when not given.
-        tables: the tables of base images; envlock's own when not given.
-    """
-    return candidates(collect_needs(facts, platform), tables or load_image_tables())
 
 
 def candidates(needs: BaseNeeds, tables: Tables) -> list[Candidate]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from envlock.data.image_tables import NgcRelease, WheelBuild, load_image_tables
 from envlock.images.candidate import Candidate, explain_candidate
-from envlock.images.choose import choose
+from envlock.images.choose import candidates
 from envlock.images.needs import collect_needs
 from envlock.images.sources import ngc
 from envlock.lock.fact_models import Facts
@@ -23,6 +23,11 @@ LABELLED = [
     if image.tensorflow is not None and parse_release(image.release.release) >= (19, 11)
 ]
 """NVIDIA's images with a TensorFlow of 1.15 or later."""
+
+
+def choose(asked: Facts, platform: str | None = None) -> list[Candidate]:
+    """Return the base images for these facts, the best first."""
+    return candidates(collect_needs(asked, platform), TABLES)
 
 
 def facts(**sections: Any) -> Facts:

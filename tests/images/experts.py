@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from envlock.images.candidate import explain_candidate
-from envlock.images.choose import choose
 from envlock.images.needs import collect_needs
 from envlock.lock.fact_models import Facts
-from tests.images.asking import LABELLED, facts
+from tests.images.asking import LABELLED, choose, facts
 
 GOLDEN = Path(__file__).parent / "golden" / "experts.txt"
 WHEELS: dict[str, Any] = {"nvidia-cuda-runtime-cu12": {}, "nvidia-cudnn-cu12": {}}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envlock.data.image_tables import WheelBuild
 from envlock.images.candidate import SUBJECTS, explain_candidate
-from envlock.images.choose import candidates, choose
+from envlock.images.choose import candidates
 from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, cuda, ngc, slim
@@ -20,7 +20,20 @@ from envlock.images.sources.ngc import NgcImage
 from envlock.runtime.release import describe_beyond, minor, parse_release
 from tests.exhaustive import exhaustive
 from tests.golden_files import assert_as_golden
-from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
+from tests.images.asking import (
+    BUILDS,
+    GOLDEN,
+    LABELLED,
+    PYTHONS,
+    TABLES,
+    choices,
+    choose,
+    cpu,
+    facts,
+    gpu,
+    nvidias,
+    reviewed,
+)
 
 REVIEWED = reviewed()
 NEWEST = TABLES.builds.horizon.through

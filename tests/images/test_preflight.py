@@ -13,7 +13,7 @@ import pytest
 from envlock.containers.base import resolve_offline
 from envlock.images.base_request import BaseRequest
 from envlock.images.candidate import Candidate, Value
-from envlock.images.choose import candidates, choose
+from envlock.images.choose import candidates
 from envlock.images.drivers import JETSON
 from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.preflight import CannotMatchError, check_base, find_mismatches
@@ -23,7 +23,7 @@ from envlock.runtime.release import parse_release
 from tests.containers.plans import lock, model, without
 from tests.containers.test_injection import put
 from tests.golden_files import assert_as_golden
-from tests.images.asking import TABLES, facts
+from tests.images.asking import TABLES, choose, facts
 from tests.images.experts import GOLDEN, LOCKS, NOTHING, UBUNTUS, choices, locked
 from tests.locks import document, encode
 
