@@ -6,7 +6,7 @@ Statements of three environments (all but 11 ranks, 10 ranks, 1 rank; 92 package
 are written to a folder as `envlock fleet report` writes them, and a child process reads, compares and reports them.
 CPU time and the most memory of that child are measured. A rank costs what `assert_fleet()` costs beyond
 `assert_locked()`, each in a process of its own. With `--launchers`, a job with an odd rank is refused under each
-launcher of the tests (8 ranks; 3 workers of TensorFlow; 4 workers on 2 nodes of Ray): the time from the call of the
+launcher of the tests (8 ranks; 4 workers on 2 nodes of Ray): the time from the call of the
 last rank until the last has raised, and until the launcher, or the last process, has ended. With `--aws`, nodes have
 names such as those of AWS, a third of them has 30 other packages, and the bytes of the report are counted, too.
 """
