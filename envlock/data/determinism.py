@@ -70,15 +70,8 @@ class Source(Row):
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     component: Text
     calls: list[Annotated[str, Field(pattern=r"^(tf|keras|numpy|horovod)(\.\w+)+$")]]
-    category: Annotated[
-        str,
-        Field(
-            pattern="^(op|autotune|compiler|numerics|rng|input-pipeline|cpu|distributed|packaging|framework)$"
-        ),
-    ]
     platform: Literal["gpu", "cpu", "any"]
     path: Text
-    scope: Literal["run-to-run", "cross-machine", "setup"]
     why: Annotated[str, Field(pattern=r"^\S.*[.]$")]
     affected: Specifiers
     latest: Literal["fixed", "raises", "silent", "outside", "n/a"]
