@@ -11,10 +11,7 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    AcceptOption,
     IndexOption,
-    MirrorOption,
-    PlatformOption,
     QuietOption,
     find_source,
     refuse_both,
@@ -67,9 +64,30 @@ def build(
             metavar="|".join((AUTO, *ROUTES, "IMAGE")), help="Base image, or how to choose it."
         ),
     ] = AUTO,
-    platform: PlatformOption = None,
-    mirrors: MirrorOption = None,
-    accept: AcceptOption = None,
+    platform: Annotated[
+        str | None,
+        typer.Option(
+            "--platform",
+            help="Platform: linux/amd64 or linux/arm64. [default: the lockfile's]",
+            metavar="PLATFORM",
+        ),
+    ] = None,
+    mirrors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mirror",
+            help="Registry mirror (repeatable), e.g., nvcr.io=harbor.example/nvcr.",
+            metavar="MIRROR",
+        ),
+    ] = None,
+    accept: Annotated[
+        str | None,
+        typer.Option(
+            "--accept",
+            help="Accept this digest for a release's tag, although another one is known.",
+            metavar="DIGEST",
+        ),
+    ] = None,
     deterministic: Annotated[
         bool,
         typer.Option(

@@ -15,7 +15,7 @@ from envlock.cli.options import (
     LockArgument,
     QuietOption,
     find_source,
-    refuse_left_out,
+    list_left_out,
 )
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
@@ -92,7 +92,9 @@ def export(
         source, to=format, output=path, wheelhouse=wheelhouse, hashes=not no_hashes
     )
     _write(written.text.encode("utf-8"), path, quiet=quiet)
-    refuse_left_out(written.left_out, "exported")
+    if written.left_out:
+        list_left_out(written.left_out, "exported")
+        raise typer.Exit(1)
 
 
 def _fill(folder: Path, source: str | bytes, indexes: Sequence[str], *, quiet: bool) -> None:

@@ -15,7 +15,6 @@ from envlock.cli.options import (
     LockOption,
     PolicyOption,
     PythonOption,
-    TimeoutOption,
     find_near,
     show,
 )
@@ -172,7 +171,9 @@ def run(
         ),
     ] = "",
     to: ToOption = ".envlock-fleet",
-    timeout: TimeoutOption = 120,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="Give up after this long.")
+    ] = 120,
     python: PythonOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:

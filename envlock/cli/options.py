@@ -143,9 +143,6 @@ IndexOption = Annotated[
         help="Package index (repeatable). [default: those of pip's and uv's settings]",
     ),
 ]
-TimeoutOption = Annotated[
-    float, typer.Option(metavar="SECONDS", min=1, help="Give up after this long.")
-]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 VerboseOption = Annotated[
     bool,
@@ -158,30 +155,6 @@ FormatOption = Annotated[
 ]
 DataFormatOption = Annotated[
     str, make_choice(DATA_FORMATS, "format", "--format", "-f", help="Format of the output.")
-]
-PlatformOption = Annotated[
-    str | None,
-    typer.Option(
-        "--platform",
-        help="Platform: linux/amd64 or linux/arm64. [default: the lockfile's]",
-        metavar="PLATFORM",
-    ),
-]
-MirrorOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--mirror",
-        help="Registry mirror (repeatable), e.g., nvcr.io=harbor.example/nvcr.",
-        metavar="MIRROR",
-    ),
-]
-AcceptOption = Annotated[
-    str | None,
-    typer.Option(
-        "--accept",
-        help="Accept this digest for a release's tag, although another one is known.",
-        metavar="DIGEST",
-    ),
 ]
 SCRIPT_HELP = "Script, or a function in it; PACKAGE.MODULE[:FUNCTION] for a module."
 ScriptArgument = Annotated[str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP)]
@@ -261,14 +234,11 @@ def show(report: Report, format: str, *, verbose: bool = False) -> NoReturn:  # 
     raise typer.Exit(report.exit_code)
 
 
-def refuse_left_out(packages: Sequence[object], verb: str) -> None:
-    """Print which packages are not `verb` (exported, vendored) and why; exit with 1."""
-    if not packages:
-        return
+def list_left_out(packages: Sequence[object], verb: str) -> None:
+    """Print which packages are not `verb` (exported, installed) and why."""
     talk(f"error: {count(len(packages), 'package')} not {verb}:")
     for package in packages:
         talk(f"  {package}")
-    raise typer.Exit(1)
 
 
 def refuse_both(ways: Mapping[str, object], others: Mapping[str, object]) -> None:

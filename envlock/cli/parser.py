@@ -43,22 +43,14 @@ def complain(error: ClickException) -> int:
 
 METAVARS = {
     **dict.fromkeys(("runs", "seed", "steps", "step", "ranks"), "N"),
-    **dict.fromkeys(
-        (
-            "output",
-            "python",
-            "wheelhouse",
-            "save",
-            "html",
-            "path",
-        ),
-        "PATH",
-    ),
+    **dict.fromkeys(("output", "python", "wheelhouse", "save", "html", "path"), "PATH"),
     **dict.fromkeys(("select", "ignore"), "RULE"),
-    **dict.fromkeys(("tag", "job"), "NAME"),
-    **{name: name.upper() for name in ("a", "b", "base", "ours", "theirs", "image")},
+    "a": "A",
+    "b": "B",
+    "image": "IMAGE",
     "reason": "TEXT",
     "setup": "LINES",
+    "tag": "NAME",
 }
 """The help's names for the values of parameters, by parameter; its own `metavar` goes before this
 table.

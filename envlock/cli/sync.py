@@ -14,12 +14,12 @@ from envlock.cli.options import (
     PolicyOption,
     QuietOption,
     find_source,
+    list_left_out,
     refuse_both,
 )
-from envlock.cli.output import Terminal, emit, get_width, has_color, talk
+from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app
 from envlock.reports import render
-from envlock.runtime.report import count
 
 app = make_app()
 
@@ -73,8 +73,6 @@ def sync(
         emit(render(done.report, format, color=has_color(), width=get_width()))
         code = done.report.exit_code
     if done.left_out:
-        talk(f"error: {count(len(done.left_out), 'package')} not installed:")
-        for package in done.left_out:
-            talk(f"  {package}")
+        list_left_out(done.left_out, "installed")
         code = code or 1
     raise typer.Exit(code)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable
 
 from envlock.data.runtime_tables import load_cuda_table
 from envlock.runtime.loader.elf import check_header, read_at
@@ -43,20 +42,13 @@ class GpuCode:
         self.ptx_isa: tuple[int, int] | None = None
 
     def list_targets(self) -> list[str]:
-        """Return the code in *every* fat binary, for `gpu_code.judge`: `sm_80`, `compute_90`."""
-        return self._list_architectures(lambda count: count == self.fatbins)
-
-    def list_partial_targets(self) -> list[str]:
-        """Return the code in some fat binaries only: a GPU that needs it can run a part of the
-        library.
+        """Return the code in *every* fat binary, machine code first, for `gpu_code.judge`: `sm_80`,
+        `compute_90`.
         """
-        return self._list_architectures(lambda count: count < self.fatbins)
-
-    def _list_architectures(self, is_listed: Callable[[int], bool]) -> list[str]:
-        """Return the architectures whose number of fat binaries matches, machine code first."""
         names = []
         for kind, counts in (("sm", self.sass), ("compute", self.ptx)):
-            names += [f"{kind}_{number}" for number in sorted(counts) if is_listed(counts[number])]
+            every = sorted(number for number in counts if counts[number] == self.fatbins)
+            names += [f"{kind}_{number}" for number in every]
         return names
 
     def get_ptx_cuda(self) -> str | None:
