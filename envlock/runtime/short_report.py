@@ -88,8 +88,11 @@ def with_acceptance(report: Report) -> Report:
         return report
     causes = find_causes(report.findings)
     if causes:
-        # Packages are the commonest cause, and their versions explain others.
-        name, parts = next(filter(_is_of_packages, causes), causes[0])
+        # Packages are the commonest cause, and their versions explain others; then a variable, which
+        # can have changed what is read from it.
+        name, parts = next(
+            filter(_is_of_packages, causes), next(filter(_is_variable, causes), causes[0])
+        )
         shown = name if len(parts) > 1 else parts[0].where.fact
         report.notes.append((_suggest(name, parts) + OTHERS).format(shown))
     return report
@@ -100,9 +103,13 @@ def _is_of_packages(cause: Cause) -> bool:
     return name == "python" or any(part.where.fact.startswith("packages.") for part in parts)
 
 
+def _is_variable(cause: Cause) -> bool:
+    return cause[0].startswith("environ.")
+
+
 def _suggest(name: str, parts: List[Finding]) -> str:
     if _is_of_packages((name, parts)):
         return INSTALL
-    if name == "cpus" or parts[0].where.fact.startswith("environ."):
+    if name == "cpus" or _is_variable((name, parts)):
         return RUN
     return ADD if name == "machine" else ACCEPT

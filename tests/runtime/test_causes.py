@@ -205,6 +205,10 @@ def test_for_another_machine_a_line_says_how_to_accept_it() -> None:
             "to start a program as locked: `envlock run`; for other ways: `envlock explain environ.TF_ENABLE_ONEDNN_OPTS`",
         ),
         (
+            [differs("keras.config.backend"), differs("environ.KERAS_BACKEND")],
+            "to start a program as locked: `envlock run`; for other ways: `envlock explain environ.KERAS_BACKEND`",
+        ),
+        (
             [differs("cpu.flags"), differs("packages.six.version")],
             "to get the locked packages: `envlock sync`; for other ways: `envlock explain packages.six.version`",
         ),
