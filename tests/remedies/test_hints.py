@@ -9,39 +9,56 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import pytest
 
 import envlock as package
 from envlock.cli import app
+from envlock.containers import quoting
 from envlock.containers.additions import parse_additions
 from envlock.containers.copies import collect
 from envlock.containers.debian import parse_apt_request
 from envlock.containers.engines.engine import check_name
 from envlock.containers.engines.find import find as find_engine
+from envlock.containers.engines.process import ask
+from envlock.containers.foresight import find_overwritten
 from envlock.containers.ignore_files import IgnoreFiles
+from envlock.containers.layers import Wheel
 from envlock.fleet.jobs import choose_job
 from envlock.fleet.ranks import find_rank
 from envlock.fleet.reduction import choose_policy
 from envlock.images.logins import find_login
+from envlock.images.manifest import find_manifest
 from envlock.images.reference import parse as parse_image
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
+from envlock.images.registry import Registry
+from envlock.integrations import jupyter
 from envlock.linter.baseline import parse_baseline
+from envlock.lock.models import DebianPackage
+from envlock.packages import overlay
+from envlock.packages.archives import fetch_debian
+from envlock.packages.index import PackageIndex, Target
+from envlock.packages.installer import choose_installer
 from envlock.packages.local_wheels import find_named_wheels
 from envlock.packages.upgrade_resolution import parse_wishes
+from envlock.packages.wheelhouse import fetch_wheels
 from envlock.reports import render
 from envlock.runtime.environment_line import parse_line
 from envlock.runtime.errors import EnvlockError
 from envlock.runtime.user_cache import require_cache
 from envlock.web.client import Client
+from envlock.web.web_errors import WebError
 from envlock.workflows.push import parse_target
 from envlock.workflows.settings import load
 from tests.cli.test_verify_command import captured
 from tests.conftest import Command
+from tests.divergence import traces
 from tests.packages.wheels import make_wheel
 from tests.remedies.rows import UNSAID, list_hints, load_hints
 
@@ -50,6 +67,10 @@ pytestmark = [pytest.mark.processes, pytest.mark.longer]
 OWN = Path(sys.prefix) / "bin" / "python"
 DIGEST = "sha256:" + "0" * 64
 Act = Callable[[Path], object]
+
+
+class Code(int):
+    """How a command ends."""
 
 
 class Case(NamedTuple):
@@ -150,6 +171,110 @@ def change_lock(folder: Path) -> object:
     return (folder / "other.lock").write_text(json.dumps(lock), encoding="utf-8")
 
 
+def edit(change: Callable[[dict[str, Any]], object]) -> Act:
+    """Return what changes the lockfile."""
+
+    def do(folder: Path) -> object:
+        lock = json.loads((folder / "envlock.lock").read_bytes())
+        change(lock)
+        return (folder / "envlock.lock").write_text(json.dumps(lock), encoding="utf-8")
+
+    return do
+
+
+def rank(act: str | Act, **numbers: int) -> Act:
+    """Return what is done as rank 0 of a job."""
+    variables = {f"ENVLOCK_FLEET_{name.upper()}": str(number) for name, number in numbers.items()}
+    return with_variables(act, ENVLOCK_FLEET_JOB="a", ENVLOCK_FLEET_RANK="0", **variables)
+
+
+def make_bare_environment(folder: Path) -> Path:
+    """Return the interpreter of an environment without pip."""
+    python = folder / "bare" / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "bare"], check=True)
+    return python
+
+
+def choose_its_installer(folder: Path) -> object:
+    """Choose the installer of an environment where there is no uv."""
+    python = make_bare_environment(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", "/usr/bin:/bin")
+        patch.setattr(sys, "executable", str(folder / "python"))
+        return choose_installer(python, "pip")
+
+
+def write_program(name: str, text: str) -> Act:
+    """Return what writes a program."""
+
+    def do(folder: Path) -> object:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+        return name
+
+    return do
+
+
+def open_to_others(folder: Path) -> object:
+    """Ask for a package whose folder another user can have written."""
+    made = folder / f"six-1.0-{overlay._make_key(SIX, OWN)}"
+    made.mkdir()
+    made.chmod(0o777)
+    return overlay.install_overlay(SIX, folder, OWN)
+
+
+def install_six(folder: Path) -> object:
+    """Ask for a package where there is no index, after its folder was removed."""
+    for made in folder.glob("six-1.0-*"):
+        made.rmdir()
+    return with_variables(
+        lambda _: overlay.install_overlay(SIX, folder, OWN), PIP_NO_INDEX="1", UV_OFFLINE="1", UV_NO_INDEX="1"
+    )(folder)
+
+
+def find_damaged(folder: Path) -> object:
+    """Look for files that wheels overwrite, where one is damaged."""
+    (folder / "x.whl").write_bytes(b"PK")
+    return list(find_overwritten([Wheel("x", "1", "x.whl", "0" * 64)], folder))
+
+
+def find_renewed(folder: Path) -> object:
+    """Look again, after the wheel was removed and made again."""
+    (folder / "x.whl").unlink()
+    make_wheel(folder, "x").rename(folder / "x.whl")
+    return list(find_overwritten([Wheel("x", "1", "x.whl", "0" * 64)], folder))
+
+
+def fetch_into(name: str) -> Act:
+    """Return what puts a package of Debian that was downloaded before into a folder."""
+
+    def do(folder: Path) -> object:
+        package = DebianPackage(
+            name="xx", version="1", architecture="all", size=0, sha256="0" * 64, url="http://127.0.0.1:1/x.deb"
+        )
+        (folder / "debs").mkdir(exist_ok=True)
+        (folder / "debs" / package.file).touch()
+        return fetch_debian(package, folder / name)
+
+    return do
+
+
+def write_trace(name: str, mode: str = "eager") -> Act:
+    """Return what writes a trace of one operation."""
+    return lambda folder: traces.write(folder / name, [traces.op("Mul", 1, [1], [2])], mode=mode)
+
+
+def ensure_pip(folder: Path) -> object:
+    """Install pip into the environment without it, by what is printed."""
+    return subprocess.run([make_bare_environment(folder), "-m", "ensurepip"], check=True, capture_output=True)
+
+
+SIX = overlay.Wanted("six", "1.0")
+MANIFESTS = {"manifests": [{"platform": {"os": "linux", "architecture": "arm64"}, "digest": DIGEST}]}
+PYTHON_IMAGE = parse_image("registry.example/python")
+
 CASES = (
     # The command line.
     Case("cli/capture.py", "capture --check -o -", "`--output`", "capture --check --output envlock.lock"),
@@ -237,6 +362,45 @@ CASES = (
         "workflows/data_capture.py",
         both(settings('data = ["x"]'), "capture"),
         "correct `data`",
+        both(settings('data = ["step.py"]'), "capture"),
+    ),
+    Case(
+        "runtime/judgement.py",
+        both(edit(lambda lock: lock["policy"].update(name="loose")), lambda _: package.assert_locked(static=True)),
+        "capture again",
+        both("capture", lambda _: package.assert_locked(static=True)),
+    ),
+    Case(
+        "lock/machine_profiles.py",
+        both(
+            edit(lambda lock: lock["facts"]["cpu"].update(model="999")),
+            "capture --add-machine",
+            edit(lambda lock: lock["machines"][0]["facts"]["cpu"].update(model="998")),
+            "capture",
+        ),
+        "add it with `envlock capture --add-machine`",
+        both("capture --add-machine", "capture"),
+    ),
+    Case(
+        "lock/live_facts.py",
+        both(write_program("old/python", "echo SyntaxError >&2; exit 1"), "verify --python old/python"),
+        "Python 3.8 or newer",
+        f"verify --python {OWN}",
+    ),
+    Case(
+        "workflows/live_environment.py",
+        both(
+            edit(lambda lock: lock["facts"]["packages"]["typer"].update(version="0.0")),
+            "upgrade envlock.lock step.py:step --with six==1.0",
+        ),
+        "`envlock capture` to lock this one",
+        both("capture", with_variables("upgrade envlock.lock step.py:step --with six==1.0", PIP_NO_INDEX="1")),
+        another="no versions fit six",
+    ),
+    Case(
+        "runtime/data_files.py",
+        both(lambda folder: (folder / "gone").symlink_to("nowhere"), settings('data = ["gone"]'), "capture"),
+        "leave it out of `data`",
         both(settings('data = ["step.py"]'), "capture"),
     ),
     # Policies.
@@ -480,6 +644,71 @@ CASES = (
         "SSL_CERT_FILE",
         both(write("own.pem", ""), with_variables(lambda _: Client(), SSL_CERT_FILE="own.pem")),
     ),
+    Case(
+        "packages/index.py",
+        both(write("uv.toml", "index ="), lambda folder: PackageIndex(Target("3.11", "cp", ()), folder).list_options()),
+        "correct the file",
+        both(
+            write("uv.toml", 'index = [{url = "https://a.example/"}]'),
+            lambda folder: PackageIndex(Target("3.11", "cp", ()), folder).list_options(),
+        ),
+    ),
+    Case("packages/installer.py", choose_its_installer, "-m ensurepip", both(ensure_pip, choose_its_installer)),
+    Case("packages/overlay.py", open_to_others, "remove it", install_six, another="cannot install six"),
+    Case(
+        "packages/wheelhouse.py",
+        lambda folder: list(fetch_wheels([], folder / "step.py", Mock(), cache=folder / "cache")),
+        "name another one",
+        lambda folder: list(fetch_wheels([], folder / "wheels", Mock(), cache=folder / "cache")),
+    ),
+    Case("packages/archives.py", fetch_into("step.py"), "name a writable folder", fetch_into("debs")),
+    Case("containers/foresight.py", find_damaged, "remove it", find_renewed),
+    Case(
+        "containers/quoting.py",
+        lambda _: quoting.safe("1; rm", "version", "facts.python.version"),
+        "again with `envlock capture`",
+        both(
+            "capture",
+            lambda _: quoting.safe(package.load().to_document()["facts"]["python"]["version"], "version", "x"),
+        ),
+    ),
+    Case(
+        "containers/engines/process.py",
+        lambda _: ask("no-engine", "info"),
+        "install no-engine",
+        both(
+            write_program("bin/no-engine", "true"),
+            lambda folder: with_variables(lambda _: ask("no-engine"), PATH=f"{folder}/bin:/bin")(folder),
+        ),
+    ),
+    Case(
+        "images/registry.py",
+        lambda _: Registry(Client()).find(PYTHON_IMAGE, "linux/amd64"),
+        "add a tag",
+        lambda _: Registry(Mock(get=Mock(side_effect=WebError("no route")))).find(
+            parse_image("registry.example/python:3"), "linux/amd64"
+        ),
+        another="cannot look up",
+    ),
+    Case(
+        "images/manifest.py",
+        lambda _: find_manifest("linux/amd64", MANIFESTS, PYTHON_IMAGE),
+        "`--platform`",
+        lambda _: find_manifest("linux/arm64", MANIFESTS, PYTHON_IMAGE),
+    ),
+    # Traces.
+    Case(
+        "divergence/trace.py",
+        both(write_trace("a.jsonl"), write_trace("b.jsonl"), "diverge compare a.json b.jsonl"),
+        "check the path",
+        "diverge compare a.jsonl b.jsonl",
+    ),
+    Case(
+        "divergence/two_traces.py",
+        both(write_trace("a", mode="graph"), write_trace("b"), "diverge compare a b"),
+        "record both with this envlock",
+        both(write_trace("a"), "diverge compare a b"),
+    ),
     # Models.
     Case(
         "runtime/stamp.py",
@@ -543,6 +772,24 @@ CASES = (
         ),
     ),
     Case(
+        "fleet/fleet_assertion.py",
+        rank(lambda _: package.assert_fleet()),
+        "set ENVLOCK_FLEET_SIZE",
+        rank(lambda _: package.assert_fleet(), size=1),
+    ),
+    Case(
+        "workflows/fleet.py",
+        both(rank("fleet report --to here"), "fleet check here"),
+        "`--ranks`",
+        "fleet check here --ranks 1",
+    ),
+    Case(
+        "integrations/jupyter.py",
+        lambda _: jupyter._execute("verfy"),
+        "write `%envlock [verify|doctor|line]",
+        lambda _: jupyter._execute("verify"),
+    ),
+    Case(
         "cli/fleet.py",
         'fleet run --options "\'" -- true',
         "quote the whole text once",
@@ -563,7 +810,7 @@ def run(act: str | Act, folder: Path) -> object:
     """Run the words of a command in this process, or call a function; return the exit code or the result."""
     if not isinstance(act, str):
         return act(folder)
-    return app(shlex.split(act), prog_name="envlock", standalone_mode=False) or 0
+    return Code(app(shlex.split(act), prog_name="envlock", standalone_mode=False) or 0)
 
 
 @pytest.fixture
@@ -609,19 +856,17 @@ def test_a_hint_is_obeyed(case: Case, folder: Path, made: dict[int, str], capfd:
     assert made[id(first)] == case.file
     if not case.another:
         found = run(case.obeyed, folder)
-        assert (
-            not isinstance(found, int)
-            or isinstance(found, bool)
-            or not isinstance(case.obeyed, str)
-            or found == case.code
-        )
+        assert not isinstance(found, Code) or found == case.code
         return
     with pytest.raises(EnvlockError, match=case.another) as failed:
         run(case.obeyed, folder)
     assert failed.value.message != first.message
 
 
-STARTERS = {"cli/run.py", "workflows/run.py", "workflows/interpreter.py"}
+STARTERS = {
+    *("cli/run.py", "workflows/run.py", "workflows/interpreter.py"),
+    *("fleet/command.py", "fleet/rank_process.py"),
+}
 """Files whose hints are obeyed by processes of their own."""
 STARTED = {
     "run envlock.lock true": ("envlock run envlock.lock -- ", "run envlock.lock -- true"),
@@ -638,6 +883,22 @@ def test_a_hint_on_what_is_started_is_obeyed(typed: str, envlock: Command, folde
     assert done.returncode == 2
     assert hint in done.stderr.partition("hint: ")[2]
     assert envlock(*shlex.split(obeyed)).returncode == 0
+
+
+RANK = {"ENVLOCK_FLEET_JOB": "a", "ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1"}
+"""The only rank of a job."""
+
+
+def test_a_hint_on_what_a_rank_starts_is_obeyed(folder: Path) -> None:
+    node = Command(
+        [sys.executable, "-c", "import sys; from envlock.fleet.command import main; sys.exit(main(sys.argv[1:]))"],
+        folder,
+        RANK,
+    )
+    for typed, hint in {"fleet run": "write one after `--`", "fleet run -- nothing-here": "check its spelling"}.items():
+        done = node(*shlex.split(typed))
+        assert (done.returncode, hint in done.stderr) == (2, True), done.stderr
+    assert node("fleet", "run", "--", "true").returncode == 0
 
 
 def test_an_environment_that_is_not_found_is_named(folder: Path) -> None:
