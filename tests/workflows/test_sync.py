@@ -163,6 +163,7 @@ def test_a_new_environment_is_the_locked_one_without_any_proof(world: World) -> 
     world.capture(world.make("theirs", "thing==1.0", "more"))
     out, err = world.sync()
     assert out.startswith("matches under policy strict")
+    assert len(out.splitlines()) == 1, "a yes is one line"
     assert list_installed(world.project / ".venv/bin/python") == {"thing": "1.0", "more": "1.0"}
     assert f"installing with {world.installer}\n" in err
     # The line can be typed: it names the environment, and where this envlock comes from.
