@@ -32,7 +32,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
     `%envlock verify [LOCK] [--policy POLICY]` shows whether this is the locked environment,
     `%envlock line [LOCK]` the line that identifies it, and `%envlock doctor [LOCK]` its problems;
-    only the last needs the complete envlock.
+    only the last needs the extra `notebook`.
     """
     shell.register_magic_function(_run, "line", "envlock")
     shell.display_formatter.formatters["text/html"].for_type(envlock.Report, render_html)
