@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from envlock.linter.rules import UNSEEDED, UNSWITCHED
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Finding
 
@@ -72,27 +71,16 @@ def filter_known(
     new: list[Finding] = []
     for finding in findings:
         key = _get_key(finding)
-        joined = _join_key(key)
         # Each row of the baseline is used up once, so that a second finding of its kind is new.
         places = _count_places(finding)
-        known_as = key if left[key] else joined
-        if left[known_as] < places:
+        if left[key] < places:
             new.append(finding)
-        left[known_as] = max(left[known_as] - places, 0)
-    found = {_get_key(finding) for finding in findings}
+        left[key] = max(left[key] - places, 0)
     gone = 0
     for key, number in left.items():
-        if is_examined(key[0], key[1]) and _join_key(key) not in found:
+        if is_examined(key[0], key[1]):
             gone += number
     return Judged(new, len(findings) - len(new), gone)
-
-
-def _join_key(key: Key) -> Key:
-    """Return the key of the finding that has swallowed this one, if both rules were examined."""
-    file, rule, text = key
-    if rule == UNSWITCHED:
-        rule = UNSEEDED
-    return file, rule, text
 
 
 def _count_places(finding: Finding) -> int:

@@ -36,12 +36,6 @@ def list_settings(module: Module) -> Iterator[Setting]:
             yield from _read_update(call)
         elif len(call.args) >= 2:
             yield from _read_setting(call, call.args[0], call.args[1])
-    for augmented in module.list_nodes(ast.AugAssign):
-        if (
-            isinstance(augmented.value, ast.Dict)
-            and module.resolve_name(augmented.target) == "os.environ"
-        ):
-            yield from _read_dict(augmented, augmented.value)
 
 
 def _read_subscript(

@@ -46,16 +46,8 @@ class Event:
 
     @property
     def lines(self) -> set[int]:
-        """The lines to name: also that at which a chain of calls begins, and of weights that of the
-        variable that is made.
-        """
-        outer = self.node
-        if self.kind in ("weights", "draw") and self.of == TENSORFLOW:
-            parent = self.file.module.get_parent(outer)
-            while isinstance(parent, ast.Call | ast.keyword | ast.BinOp):
-                outer = parent if isinstance(parent, ast.Call) else outer
-                parent = self.file.module.get_parent(parent)
-        return {self.line, find_line(outer), getattr(self.node, "lineno", self.line)}
+        """The lines to name: also that at which a chain of calls begins."""
+        return {self.line, getattr(self.node, "lineno", self.line)}
 
 
 def is_shown(event: Event) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cached_property
 
 from envlock.linter.arguments import list_words
 from envlock.linter.events import TENSORFLOW, Event
@@ -21,26 +20,17 @@ class Facts:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.events: list[Event] = []
+        events: list[Event] = []
         for file in project.files:
-            self.events += read_events(project, file)
-        self.events += list(_list_steps(self.events, project))
+            events += read_events(project, file)
+        events += list(_list_steps(events, project))
+        self._by_kind: dict[str, list[Event]] = defaultdict(list)
+        for event in events:
+            self._by_kind[event.kind].append(event)
 
     def select(self, *kinds: str) -> list[Event]:
         """Return the events of some kinds, by kind, file and line."""
         return [each for kind in kinds for each in self._by_kind[kind]]
-
-    @cached_property
-    def _by_kind(self) -> dict[str, list[Event]]:
-        found: dict[str, list[Event]] = defaultdict(list)
-        for event in self.events:
-            found[event.kind].append(event)
-        return found
-
-    @cached_property
-    def seeds(self) -> list[Event]:
-        """What seeds a generator with something that is the same in every run."""
-        return self.select("seed")
 
 
 def _list_steps(events: list[Event], project: Project) -> Iterator[Event]:

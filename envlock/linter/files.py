@@ -20,6 +20,7 @@ from envlock.linter.module import Module
 from envlock.linter.notebooks import SUFFIX, Cells, code
 from envlock.linter.python2 import translate
 from envlock.runtime.errors import UsageError
+from envlock.runtime.host import read_bytes
 
 SIZE_LIMIT = 2 * 1024 * 1024  # bytes; the parser takes about a hundred times as much memory
 NOTEBOOK_LIMIT = 32 * 1024 * 1024  # bytes; most of them are pictures
@@ -218,19 +219,12 @@ def _parse(path: str, text: str) -> ast.Module:
 def _read_bytes(path: str) -> bytes:
     limit = NOTEBOOK_LIMIT if path.endswith(SUFFIX) else SIZE_LIMIT
     try:
-        # Without waiting: a pipe of this name has perhaps no writer. What it is, is asked of the
-        # open file, as another one may take its place between a question and the opening.
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        # One more than allowed tells too large; a size that was asked for may have changed.
+        data = read_bytes(path, limit + 1, is_noted=False)
     except OSError as error:
         raise Unreadable(f"it cannot be read: {error.strerror}") from None
-    with os.fdopen(fd, "rb") as stream:
-        try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise Unreadable("it is not a regular file")
-            # One more than allowed tells too large; a size that was asked for may have changed.
-            data = stream.read(limit + 1)
-        except OSError as error:
-            raise Unreadable(f"it cannot be read: {error.strerror}") from None
+    if data is None:
+        raise Unreadable("it cannot be read: No such file or directory")
     if len(data) > limit:
         raise Unreadable(f"it is larger than {limit // 2**20} MB")
     return data

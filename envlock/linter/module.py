@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from envlock.linter.names import LIBRARIES, canonical, name_starred
+from envlock.linter.names import LIBRARIES, canonical
 from envlock.linter.notebooks import Cells
 from envlock.runtime.report import Severity
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-ALIASES = 8
-"""Assignments of names to names that are followed: `a = b` and `b = a` would never end."""
 
 
 class Module:
@@ -51,7 +48,7 @@ class Module:
         self.text = text
         self.tree = tree
         self.starred: list[Module] = []
-        self._resolved: dict[tuple[str, int], str | None] = {}
+        self._resolved: dict[str, str | None] = {}
 
     @cached_property
     def lines(self) -> list[str]:
@@ -93,21 +90,6 @@ class Module:
     def list_nodes(self, kind: type[Node]) -> list[Node]:
         """Return every node of one type, in the order of the text."""
         return self._by_type.get(kind, [])  # type: ignore[return-value]
-
-    def list_nodes_in(self, function: Function, kind: type[Node]) -> list[Node]:
-        """Return the names or attributes in the lines of a function."""
-        nodes, lines = self._by_line[kind]
-        return nodes[
-            bisect_left(lines, function.lineno) : bisect_right(lines, function.end_lineno or 0)
-        ]
-
-    @cached_property
-    def _by_line(self) -> dict[type[ast.AST], tuple[list[Any], list[int]]]:
-        found: dict[type[ast.AST], tuple[list[Any], list[int]]] = {}
-        for kind in (ast.Name, ast.Attribute):
-            nodes = sorted(self.list_nodes(kind), key=_get_line)
-            found[kind] = nodes, [each.lineno for each in nodes]
-        return found
 
     def list_imports(self) -> list[ast.Import | ast.ImportFrom]:
         """Return what imports something, in the order of the text."""
@@ -181,14 +163,6 @@ class Module:
         return found
 
     @cached_property
-    def _stars(self) -> list[str]:
-        """The libraries of which every name is imported; a relative import is of a file of the
-        project.
-        """
-        stars = [each for each in self.list_nodes(ast.ImportFrom) if each.names[0].name == "*"]
-        return [_get_origin(each) for each in stars if not each.level]
-
-    @cached_property
     def _bound(self) -> dict[str, list[ast.expr]]:
         """What is given to names by an assignment; a name that stands for anything else as well
         means nothing.
@@ -215,7 +189,7 @@ class Module:
             found[name].append(nameless)
         return found
 
-    def resolve_name(self, node: ast.AST, depth: int = ALIASES) -> str | None:
+    def resolve_name(self, node: ast.AST) -> str | None:
         """Return the canonical dotted name of what an expression stands for: a module, a function,
         a class, or None.
 
@@ -225,33 +199,30 @@ class Module:
         while isinstance(node, ast.Attribute):
             words.append(node.attr)
             node = node.value
-        if not isinstance(node, ast.Name) or not depth:
+        if not isinstance(node, ast.Name):
             return None
-        start = self._resolve(node.id, depth)
+        start = self._resolve(node.id)
         if start is None:
             return None
         return canonical(".".join([start, *reversed(words)]))
 
-    def _resolve(self, name: str, depth: int) -> str | None:
+    def _resolve(self, name: str) -> str | None:
         """Return what a name stands for; it is found out once."""
-        key = name, depth
-        if key not in self._resolved:
-            self._resolved[key] = self._look_up(name, depth)
-        return self._resolved[key]
+        if name not in self._resolved:
+            self._resolved[name] = None  # `a = b` and `b = a` lead nowhere
+            self._resolved[name] = self._look_up(name)
+        return self._resolved[name]
 
-    def _look_up(self, name: str, depth: int) -> str | None:
+    def _look_up(self, name: str) -> str | None:
         meanings = set(self._meanings.get(name, ()))
         for each in self._bound.get(name, []):
             # `np = None` where the import of NumPy has failed: the code after it uses NumPy.
             if isinstance(each, ast.Constant) and each.value is None:
                 continue
-            meaning = self.resolve_name(each, depth - 1)
+            meaning = self.resolve_name(each)
             if meaning is None:
                 return None
             meanings.add(meaning)
-        # Of several stars the last one hides the names of the others.
-        if not meanings and self._stars:
-            return name_starred(self._stars[-1], name)
         if not meanings:
             return None
         # `from keras.layers import Dense` in a `try`, `from tensorflow.keras.layers import Dense`
@@ -280,16 +251,7 @@ class Module:
         # Quicker than to look up every call. `from os import listdir as ls` has the word, too.
         if not any(word in self.text for word in words):
             return []
-        found: list[tuple[ast.Call, str]] = []
-        for call in self.list_nodes(ast.Call):
-            function = call.func
-            # A method of another name need not be looked up.
-            if isinstance(function, ast.Attribute) and function.attr not in words:
-                continue
-            name = self.resolve_name(function)
-            if name is not None and name in names:
-                found.append((call, name))
-        return found
+        return [(call, name) for call, name in self.calls if name in names]
 
     def find_methods(self, words: Collection[str]) -> Iterator[ast.Call]:
         """Yield every call of `x.word(...)`, in the order of the text."""

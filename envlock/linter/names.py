@@ -11,14 +11,6 @@ from typing import Any
 from envlock.data.lint_tables import load_lint_names
 
 
-@lru_cache(maxsize=2**14)  # a name is asked for wherever it stands
-def name_starred(star: str, name: str) -> str:
-    """Return the name of a library that `from star import *` gives as a name."""
-    if canonical(star).startswith("keras.") and name in STARRED:
-        return STARRED[name]
-    return canonical(f"{star}.{name}")
-
-
 @lru_cache(maxsize=65536)
 def canonical(dotted: str) -> str:
     """Return the one way in which the rules write this name."""
@@ -87,11 +79,9 @@ SAMPLERS: dict[str, int] = _values("samplers")
 THREADED_QUEUES: dict[str, int] = _values("threaded_queues")
 CLOCKED_SAVES: dict[str, str] = _values("clocked_saves")
 GONE_MODULES: dict[str, str] = _values("gone_modules")
-STARRED: dict[str, str] = _values("starred")
 NUMPY_NOT_DRAWN = _names("numpy_not_drawn")
 NUMPY_DRAWS = _names("numpy_draws")
 CLOCKS = _names("clocks")
-TEST_CASES = _names("test_cases")
 TENSORFLOW_1 = _names("of_sessions")
 FRAMEWORK_METHODS = _names("framework_methods")
 TRAINING_METHODS = _names("training_methods")
@@ -107,12 +97,12 @@ WEIGHTLESS = tuple(_names("weightless"))
 OLD_PATCHES = tuple(sorted(_names("switches") - {SWITCH}))
 SETTERS = _names("switches") | _names("seeds")
 """Functions that do something only when they are called."""
-VARIABLES = frozenset({"tf.contrib.framework.model_variable", "tf.get_variable"})
-"""What makes a variable by an initializer of its own where it is given none."""
 DATA = frozenset(
     {"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax", "tensorflow_datasets"}
 )
 """Packages of programs for which the order of data matters."""
+VARIABLES = frozenset({"tf.contrib.framework.model_variable", "tf.get_variable"})
+"""What makes a variable by an initializer of its own where it is given none."""
 
 _EFFECTS: dict[str, str] = {
     name: effect
@@ -135,9 +125,6 @@ LIBRARIES = frozenset(
     }
 )
 """The packages of which the rules know a name; names without a dot are methods, keywords and words."""
-DRAWN_WORDS = NUMPY_DRAWS | _list_words(
-    _names("random_weights") | _names("random_operations") | _names("python_draws")
-)
 WORDS = _list_words(
     _EFFECTS.keys()
     | NUMPY_DRAWS

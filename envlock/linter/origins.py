@@ -8,7 +8,6 @@ from functools import cached_property
 
 from envlock.linter import names as tables
 from envlock.linter.arguments import (
-    find_default,
     has_parameter,
 )
 from envlock.linter.module import get_last_word
@@ -91,22 +90,6 @@ class Origins:
             classes = [get_last_word(each.func) for each in given if isinstance(each, ast.Call)]
             classes.append(get_last_word(value))  # `Tagger.load(path)`
         return any(word in self.project.methods.get(each, ()) for each in classes)
-
-    def is_numpy(self, value: ast.expr) -> bool:
-        """Return whether a name can be `numpy.random` itself, as by default: `rng or np.random`."""
-        if not isinstance(value, ast.Name) or "random" not in self.module.text:
-            return False
-        given = list(self.list_values(value))
-        scope = self.file.find_scope(value)
-        if scope.node is not None:
-            default = find_default(scope.node, value.id)
-            given += [] if default is None else [default]
-        for each in list(given):
-            if isinstance(each, ast.BoolOp):
-                given += each.values
-            elif isinstance(each, ast.IfExp):
-                given += [each.body, each.orelse]
-        return any(self.project.resolve(self.file, each) == "numpy.random" for each in given)
 
     # Seeds
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import PurePath
 
 from envlock.linter.names import LIBRARIES
@@ -96,10 +97,8 @@ def split_name(name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
 
 def _count_shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     """Return how many parts are the same from the start of a path and a folder."""
-    for count, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return count
-    return min(len(one), len(other))
+    pairs = zip(one, other, strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def _split_path(path: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from functools import cached_property
 from pathlib import PurePath
 
 from envlock.linter.module import UNSURE, Module, get_last_word
-from envlock.linter.names import DATA, FRAMEWORK_METHODS, LIBRARIES, TEST_CASES, canonical
+from envlock.linter.names import DATA, FRAMEWORK_METHODS, LIBRARIES, canonical
 from envlock.linter.places import Places, split_name
 
 TESTS = "tests"
@@ -34,8 +33,6 @@ PLAIN_DECORATORS = frozenset(
     }
 )
 """Decorators that call nothing of themselves."""
-STEPS = 4
-"""Files through which a name is followed: `from ops import *`, where ops has it from another one."""
 MOSTLY = 0.6
 """The share of a package's names that lie in the folder that is looked at: of aster's 68 %."""
 
@@ -53,13 +50,11 @@ class Scope:
         file: where it stands.
         node: the function, or None.
         owner: the class that it is a method of, or None.
-        starts: whether it runs only where its file is started, below `if __name__ == "__main__"`.
     """
 
     file: File
     node: Function | None
     owner: ast.ClassDef | None = None
-    starts: bool = False
 
     @property
     def name(self) -> str:
@@ -92,24 +87,6 @@ class File:
         return Scope(self, None)
 
     @cached_property
-    def start(self) -> Scope:
-        """The code outside of all functions that runs only where the file is started."""
-        return Scope(self, None, starts=True)
-
-    @cached_property
-    def guards(self) -> list[range]:
-        """The lines below `if __name__ == "__main__"`."""
-        return [
-            range(each.lineno, (each.end_lineno or each.lineno) + 1)
-            for each in self.module.tree.body
-            if isinstance(each, ast.If) and "__main__" in ast.unparse(each.test)
-        ]
-
-    def is_guarded(self, line: int) -> bool:
-        """Return whether a line runs only where the file is started."""
-        return any(line in each for each in self.guards)
-
-    @cached_property
     def scopes(self) -> list[Scope]:
         """Every function, in the order of the text, with the class that it is a method of."""
         module = self.module
@@ -128,31 +105,38 @@ class File:
 
     def find_scope(self, node: ast.AST) -> Scope:
         """Return the innermost function around a place."""
-        line = getattr(node, "lineno", 0)
-        at = bisect_right(self._starts, line)
-        # The nearest one that begins above and has not ended: those before may be around it.
-        for each in reversed(self.scopes[:at]):
-            if each.node is not None and line <= (each.node.end_lineno or 0):
-                return each
-        return self.start if self.is_guarded(line) else self.top
+        return self._scope_at[getattr(node, "lineno", 0)]
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [each.node.lineno for each in self.scopes if each.node is not None]
+    def _scope_at(self) -> list[Scope]:
+        """The innermost function around each line."""
+        last = max((each.end_lineno or 0 for each in self.module.tree.body), default=0)
+        found = [self.top] * (last + 1)
+        for each in self.scopes:
+            if each.node is not None:
+                end = (each.node.end_lineno or each.node.lineno) + 1
+                found[each.node.lineno : end] = [each] * (end - each.node.lineno)
+        return found
 
     @cached_property
-    def said(self) -> dict[Scope, Set[Word]]:
+    def said(self) -> dict[Scope, set[Word]]:
         """The names of which each function, and the code outside of all, speaks."""
-        own = {each.name for each in self.module.tree.body if isinstance(each, DEFINED)}
-        origins = self.module.origins
-        found: dict[Scope, Set[Word]] = {}
-        for scope, names, attributes in _list_words(self):
-            # A name that the file defines is its own, whatever other files call so.
-            said: set[Word] = {(self.index, each) if each in own else each for each in names}
-            said |= attributes
-            # `from core.mmd import MMD_GAN as GAN`: who says GAN, speaks of MMD_GAN.
-            said.update(origins[each].rpartition(".")[2] for each in names & origins.keys())
-            found[scope] = said
+        module = self.module
+        own = {each.name for each in module.tree.body if isinstance(each, DEFINED)}
+        found: dict[Scope, set[Word]] = {each: set() for each in (self.top, *self.scopes)}
+        # A class that is made from another one does not call it yet.
+        bases = {base for each in module.list_nodes(ast.ClassDef) for base in each.bases}
+        for name in module.list_nodes(ast.Name):
+            if name not in bases:
+                said = found[self.find_scope(name)]
+                # A name that the file defines is its own, whatever other files call so.
+                said.add((self.index, name.id) if name.id in own else name.id)
+                # `from core.mmd import MMD_GAN as GAN`: who says GAN, speaks of MMD_GAN.
+                if name.id in module.origins:
+                    said.add(module.origins[name.id].rpartition(".")[2])
+        for attribute in module.list_nodes(ast.Attribute):
+            if attribute not in bases and not _is_foreign(module, attribute):
+                found[self.find_scope(attribute)].add(attribute.attr)
         return found
 
     @cached_property
@@ -298,27 +282,25 @@ class Project:
             start = start.value
         if not isinstance(start, ast.Name):
             return None
-        through = self._follow(file, start.id, STEPS)
+        through = self._follow(file, start.id)
         if through is not None:
             return canonical(".".join([through, *reversed(words)]))
         return file.module.resolve_name(node)
 
-    def _follow(self, file: File, word: str, steps: int) -> str | None:
+    def _follow(self, file: File, word: str) -> str | None:
         """Return what a name stands for that a file has from another one of the project."""
         key = file.index, word
         if key not in self._names:
             self._names[key] = None  # a circle of stars leads nowhere
-            self._names[key] = self._look_up(file, word, steps)
+            self._names[key] = self._look_up(file, word)
         return self._names[key]
 
-    def _look_up(self, file: File, word: str, steps: int) -> str | None:
-        if not steps or word in file.module.own_names:
+    def _look_up(self, file: File, word: str) -> str | None:
+        if word in file.module.own_names:
             return None
         plain = ast.Name(word, ast.Load())
         for other in file.module.starred:
-            found = other.resolve_name(plain) or self._follow(
-                self._by_module[id(other)], word, steps - 1
-            )
+            found = other.resolve_name(plain) or self._follow(self._by_module[id(other)], word)
             if found is not None:
                 return found
         origin = file.module.origins.get(word)
@@ -351,7 +333,7 @@ class Project:
             each
             for each in self.files
             if not each.is_test
-            and (each.is_started or _only_imports(each))
+            and each.is_started
             and (
                 each.index not in imported
                 or each.module.cells is not None
@@ -402,19 +384,15 @@ class Project:
 
     def find_called(self, program: File) -> Set[Scope]:
         """Return the code that a program runs; of what is started nowhere, what runs as it is imported."""
-        if program not in self.mains:
-            return self._called_by_imports
-        if program.index not in self._called:
+        at = program.index if program in self.mains else -1  # it is started nowhere
+        if at not in self._called:
             files = [self.files[index] for index in self.list_reach(program)]
-            self._called[program.index] = self._follow_calls(files, [program.start])
-        return self._called[program.index]
+            self._called[at] = self._follow_calls(self.files if at < 0 else files)
+        return self._called[at]
 
-    @cached_property
-    def _called_by_imports(self) -> Set[Scope]:
-        return self._follow_calls(self.files, [])
-
-    def _follow_calls(self, files: Sequence[File], waiting: list[Scope]) -> Set[Scope]:
+    def _follow_calls(self, files: Sequence[File]) -> Set[Scope]:
         """Return the functions of some files to which their code outside of functions comes."""
+        waiting: list[Scope] = []
         spoken: dict[Word, list[Scope]] = defaultdict(list)
         for file in files:
             waiting += [file.top, *filter(_is_handed_over, file.scopes)]
@@ -443,16 +421,6 @@ class Project:
             return self._list_heirs(owner.name)
         return {scope.name}
 
-    @cached_property
-    def seeded_tests(self) -> set[str]:
-        """The classes of tests before each of which all generators are seeded, and their heirs."""
-        found: set[str] = set()
-        for file in self.files:
-            for each in file.module.list_nodes(ast.ClassDef):
-                if any(self.resolve(file, base) in TEST_CASES for base in each.bases):
-                    found |= self._list_heirs(each.name)
-        return found
-
     def _list_heirs(self, name: str) -> set[str]:
         found, waiting = {name}, [name]
         while waiting:
@@ -474,15 +442,6 @@ class Project:
         return found
 
 
-def _only_imports(file: File) -> bool:
-    """Return whether a file does nothing but run others of the project."""
-    body = file.module.tree.body
-    is_package = PurePath(file.path).stem == "__init__"
-    return (
-        bool(file.imported) and not is_package and all(isinstance(each, IMPORTS) for each in body)
-    )
-
-
 def _is_handed_over(scope: Scope) -> bool:
     """Return whether a library calls a function: that of `tf.app.run`, or one that it decorates."""
     if scope.node is None:
@@ -493,33 +452,6 @@ def _is_handed_over(scope: Scope) -> bool:
         get_last_word(each.func if isinstance(each, ast.Call) else each) not in PLAIN_DECORATORS
         for each in scope.node.decorator_list
     )
-
-
-def _list_words(file: File) -> Iterator[tuple[Scope, set[str], set[str]]]:
-    """Yield for the code outside of functions, and for each function, the names and the attributes
-    that it speaks of.
-    """
-    module = file.module
-    # A class that is made from another one does not call it yet.
-    outside = {id(base) for each in module.list_nodes(ast.ClassDef) for base in each.bases}
-    for scope in file.scopes:
-        if scope.node is None:
-            continue
-        names = module.list_nodes_in(scope.node, ast.Name)
-        attributes = module.list_nodes_in(scope.node, ast.Attribute)
-        outside.update(map(id, names))
-        outside.update(map(id, attributes))
-        own = {each.attr for each in attributes if not _is_foreign(module, each)}
-        yield scope, {each.id for each in names}, own
-    said: dict[bool, tuple[set[str], set[str]]] = {True: (set(), set()), False: (set(), set())}
-    for name in module.list_nodes(ast.Name):
-        if id(name) not in outside:
-            said[file.is_guarded(name.lineno)][0].add(name.id)
-    for attribute in module.list_nodes(ast.Attribute):
-        if id(attribute) not in outside and not _is_foreign(module, attribute):
-            said[file.is_guarded(attribute.lineno)][1].add(attribute.attr)
-    yield file.top, *said[False]
-    yield file.start, *said[True]
 
 
 def _is_foreign(module: Module, node: ast.Attribute) -> bool:

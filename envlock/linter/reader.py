@@ -16,7 +16,6 @@ from envlock.linter.project import File, Project
 MODELS = ("keras.Model", "keras.Sequential", "keras.models.Model", "keras.models.Sequential")
 FIXED = ("zeros", "ones", "constant", "identity", "get", "serialize", "deserialize")
 """Initializers that draw nothing."""
-HANDED_ON = ast.keyword | ast.Call | ast.Assign | ast.Return | ast.arguments
 
 
 def read_events(project: Project, file: File) -> Iterator[Event]:
@@ -26,7 +25,7 @@ def read_events(project: Project, file: File) -> Iterator[Event]:
     reader = Reader(project, file)
     for call in file.module.list_nodes(ast.Call):
         yield from reader.read_call(call)
-    yield from reader.read_references()
+    yield from reader.read_keys()
 
 
 class Reader:
@@ -54,9 +53,9 @@ class Reader:
             if _draws_weights(name) and not has_seed(function):
                 yield self.make("initializer", KERAS, name, call)
         word = getattr(function, "attr", None) or getattr(function, "id", "")
-        if word in BUILTINS and isinstance(function, ast.Name):
+        if word == "hash" and isinstance(function, ast.Name):
             if word not in self.module.own_names:
-                yield from BUILTINS[word](self, call, word)
+                yield self.make("hash", "", word, call)
         elif word in tables.WORDS or word in self._aliases:
             name = self.project.resolve(self.file, function) or ""
             if name.partition(".")[0] in tables.LIBRARIES:
@@ -81,18 +80,9 @@ class Reader:
         elif effect in EFFECTS:
             yield from EFFECTS[effect](self, call, name)
 
-    def read_references(self) -> Iterator[Event]:
-        """Yield what draws and is handed on by its name: `weights_init = tf.truncated_normal`."""
-        called = {id(each.func) for each in self.module.list_nodes(ast.Call)}
-        for node in self.module.list_nodes(ast.Attribute):
-            if node.attr not in tables.DRAWN_WORDS or id(node) in called:
-                continue
-            if isinstance(self.module.get_parent(node), HANDED_ON):
-                name = self.project.resolve(self.file, node) or ""
-                effect = tables.find_effect(name)
-                if effect in DRAWN:
-                    yield self.make(*DRAWN[effect], name, node)
-        for each in self.module.list_nodes(ast.keyword):  # `sorted(things, key=id)`
+    def read_keys(self) -> Iterator[Event]:
+        """Yield what sorts by a salted hash or by a place in memory: `sorted(things, key=id)`."""
+        for each in self.module.list_nodes(ast.keyword):
             word = getattr(each.value, "id", "")
             if each.arg == "key" and word in ("id", "hash") and word not in self.module.own_names:
                 yield self.make("hash", "", word, each.value)
@@ -257,19 +247,17 @@ class Reader:
             yield self.make("parallel", word, word, call)
 
     def read_numpy(self, call: ast.Call, word: str, value: ast.expr) -> Iterator[Event]:
-        """Yield a draw of `np_random`, as environments have it, or of a name for `numpy.random`."""
+        """Yield a draw of `np_random`, as environments have it."""
         if isinstance(value, ast.Attribute) and value.attr == "np_random":
             yield self.make("environment", "own", f"np_random.{word}", call)
-        elif self.origins.is_numpy(value):
-            yield self.make("draw", NUMPY, f"numpy.random.{word}", call)
 
     def read_sampling(self, call: ast.Call, word: str, value: ast.expr) -> Iterator[Event]:
         """Yield a draw of a table, of an environment's space, or of a distribution."""
         makers = self.origins.list_makers(value)
         if isinstance(value, ast.Attribute) and value.attr in ("action_space", "observation_space"):
             yield self.make("environment", "space", f"{value.attr}.sample", call)
-        elif has_seed(call) or self.origins.is_numpy(value):
-            yield from self.read_numpy(call, word, value)
+        elif has_seed(call):
+            return
         elif word == "rvs" or ("pandas" in self.module.packages and _takes_rows(call)):
             yield self.make("draw", NUMPY, word, call)
         elif any(name.startswith(tables.DISTRIBUTIONS) for name in makers):
@@ -300,9 +288,6 @@ class Reader:
         if word != "get" or not (call.args or call.keywords):
             yield self.make("get", "", word, call)
 
-    def read_hash(self, call: ast.Call, word: str) -> Iterator[Event]:
-        yield self.make("hash", "", word, call)
-
 
 PYTHON_OWN = f"{OWN} {PYTHON}"
 PLAIN = {
@@ -318,13 +303,6 @@ PLAIN = {
     "switches": ("switch", ""),
 }
 """Effects that a call has whatever it is given: kind and generator of the event."""
-DRAWN = {
-    "python_draws": ("draw", PYTHON),
-    "numpy_draws": ("draw", NUMPY),
-    "random_operations": ("draw", TENSORFLOW),
-    "random_weights": ("weights", TENSORFLOW),
-}
-"""Effects of what is handed on and called elsewhere."""
 EFFECTS: dict[str, Callable[[Reader, ast.Call, str], Iterator[Event]]] = {
     "seeds": Reader.read_seed,
     "generators": Reader.read_generator,
@@ -355,9 +333,6 @@ METHODS: dict[str, Callable[[Reader, ast.Call, str, ast.expr], Iterator[Event]]]
     **dict.fromkeys(("get", "get_nowait", "recv", "recv_multipart", "recv_pyobj"), Reader.read_get),
     "train": Reader.read_estimator,
     "gradient": Reader.read_gradient,
-}
-BUILTINS: dict[str, Callable[[Reader, ast.Call, str], Iterator[Event]]] = {
-    "hash": Reader.read_hash,
 }
 
 

@@ -42,24 +42,6 @@ def test_what_was_not_looked_for_is_not_gone() -> None:
     assert judged.gone == 0
 
 
-TRAINING = "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\nmodel.fit([1], [1])\n"
-
-
-@pytest.mark.parametrize(("first", "then"), [((), ("ENV108",)), (("ENV108", "ENV202"), ())])
-def test_two_findings_that_are_joined_are_known_one_by_one(first: tuple[str, ...], then: tuple[str, ...]) -> None:
-    before = find(TRAINING, Settings("2.21.0", select=first))
-    assert [finding.rule for finding in before] == ["ENV202"]
-    after = find(TRAINING, Settings("2.21.0", select=then))
-    judged = filter_known(after, parse_baseline(make_baseline(before)))
-    assert (judged.new, judged.known) == ([], 1)
-
-
-def test_a_finding_that_is_joined_later_is_not_gone() -> None:
-    before = find(TRAINING, Settings("2.21.0", select=("ENV108",)))
-    judged = filter_known(find(TRAINING), parse_baseline(make_baseline(before)))
-    assert ([finding.rule for finding in judged.new], judged.gone) == (["ENV202"], 0)
-
-
 def test_a_baseline_is_sorted_and_counts() -> None:
     assert make_baseline(find(f"{DRAW}{DRAW}")) == {
         "baseline_version": 1,

@@ -18,7 +18,7 @@ def test_a_listing_without_tensorflow_counts_for_a_program_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    mains = {f"import a\n{TRAIN}": "", TRAIN: "unsure", "import a\nimport json\n": "unsure"}
+    mains = {f"import a\n{TRAIN}print(a)\n": "", TRAIN: "unsure", "import a\nimport json\nprint(a)\n": "unsure"}
     found = {}
     for main in mains:
         write(tmp_path, {"a.py": LIST, "train.py": main})

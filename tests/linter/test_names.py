@@ -46,7 +46,6 @@ def test_it_is_known_by_whatever_name_it_is_imported() -> None:
         "import tensorflow\nshow(tensorflow.config.experimental.enable_op_determinism)",
         "import tensorflow.compat.v2 as tf\n" + SHOW,
         "from tensorflow import config as c\nshow(c.experimental.enable_op_determinism)",
-        "from tensorflow.config.experimental import *\nshow(enable_op_determinism)",
         "import tensorflow as tf\ne = tf.config.experimental\nf = e.enable_op_determinism\nshow(f)",
         "try:\n  import tensorflow as tf\nexcept ImportError:\n  tf = None\n" + SHOW,
         "def f():\n  global tf\n  import tensorflow as tf\n" + SHOW,

@@ -27,14 +27,14 @@ def rules(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) 
 
 def test_a_seed_counts_for_what_is_imported_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seeded = {
-        "import data\nimport seeding\n": True,
-        "from data import load\nfrom seeding import start\n": True,
+        "import data\nimport seeding\nprint(1)\n": True,
+        "from data import load\nfrom seeding import start\nprint(1)\n": True,
         "import data\n": False,
         "import seeding\n": False,
         "import data\nimport tensorflow as tf\ntf.random.set_seed(1)\n": True,
         "import data\nimport envlock\nenvlock.activate(seed=1)\n": True,
         "import data\nimport other.seeding\n": False,
-        "from . import data, seeding\n": True,
+        "from . import data, seeding\nprint(1)\n": True,
     }
     beside = {"data.py": SHUFFLE, "seeding.py": SEED}
     found = {main: rules(tmp_path, monkeypatch, {"main.py": main, **beside}) for main in seeded}
@@ -74,7 +74,7 @@ def test_a_package_whose_module_has_its_name_is_found_by_it(tmp_path: Path, monk
 
 def test_packages_are_found_by_their_names_and_from_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
-        "scripts/train.py": "import mine\nfrom mine.data import read\n",
+        "scripts/train.py": "import mine\nfrom mine.data import read\nprint(read)\n",
         "src/mine/__init__.py": "from .seeding import start\n",
         "src/mine/seeding.py": SEED,
         "src/mine/data/__init__.py": "from ..data.read import load\n",
@@ -101,27 +101,6 @@ def test_the_locked_environment_can_turn_op_determinism_on(tmp_path: Path) -> No
     file.write_text(code)
     assert [finding.rule for finding in lint([str(file)], Settings("2.21.0"))] == ["ENV108"]
     assert lint([str(file)], Settings("2.21.0", switched_on=True)) == []
-
-
-def test_tests_of_tensorflow_are_seeded_by_their_base_class(tmp_path: Path) -> None:
-    file = tmp_path / "x.py"
-    code = "import tensorflow as tf\nimport numpy as np\n\n\nclass T({}):\n    def test_x(self):\n        x = np.random.rand(1)\n"
-    file.write_text(code.format("tf.test.TestCase"))
-    assert lint([str(file)], Settings("2.21.0")) == []
-    file.write_text(code.format("unittest.TestCase"))
-    assert [finding.rule for finding in lint([str(file)], Settings("2.21.0"))] == ["ENV205"]
-
-
-def test_a_base_class_of_tests_seeds_no_program_that_imports_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = {
-        "testing.py": "import tensorflow as tf\n\n\nclass Base(tf.test.TestCase):\n    pass\n",
-        "main.py": f"import testing\n{SHUFFLE}",
-        "test_main.py": "import numpy as np\nimport testing\n\n\nclass TestMain(testing.Base):\n"
-        "    def test_draw(self):\n        np.random.rand(1)\n",
-    }
-    assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV203"]}
 
 
 @pytest.mark.parametrize(("mains", "is_accused"), [(["tf.random.set_seed(1)\n"], False), ([""], True), ([], True)])

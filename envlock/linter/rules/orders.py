@@ -11,6 +11,7 @@ from envlock.linter.facts import Facts
 from envlock.linter.findings import Found, join
 from envlock.linter.module import UNSURE, Module, get_last_word, read_literal, walk
 from envlock.linter.names import CLOCKS
+from envlock.linter.origins import Origins
 from envlock.linter.project import File, Project
 
 SETTLING = frozenset(
@@ -27,10 +28,10 @@ SETTLING_METHODS = frozenset({"sort", "natsorted", "argsort", "unique", "isin"})
 TEXTUAL = frozenset(
     {
         *("decode", "findall", "format", "lower", "open", "read", "readlines", "replace", "split"),
-        *("str", "strip"),
+        *("str", "strip", "enumerate"),
     }
 )
-"""Functions that give texts, whose hashes are salted."""
+"""Functions that give texts, whose hashes are salted, or numbers that a set of words gets."""
 TIES = re.compile(r"^len$|mtime|ctime|getsize|st_size")
 """Keys that several things share, which then keep the order that they came in."""
 KEEPING = frozenset(
@@ -54,7 +55,6 @@ class Uses:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.ranks = "most_common" in module.text
         self.places: list[ast.expr] = []  # where what was asked about is read in its order
 
     def is_ordered(self, node: ast.expr, depth: int = 4, *, unrolled: bool = True) -> bool:
@@ -123,20 +123,6 @@ class Uses:
         self.places += ordered
         return bool(ordered)
 
-    def numbers(self, node: ast.expr) -> bool:
-        """Return whether what is in a set gets numbers: `enumerate(words)`."""
-        parent = self.module.get_parent(node)
-        uses: list[ast.expr] = [node]
-        if isinstance(parent, ast.Call):  # `list(set(words))`
-            parent = self.module.get_parent(parent)
-        if isinstance(parent, ast.Assign) and not isinstance(parent.targets[0], ast.Tuple):
-            uses += self.list_uses(parent.targets[0], parent)
-        for use in uses:
-            around = self.module.get_parent(use)
-            if isinstance(around, ast.Call) and get_last_word(around.func) == "enumerate":
-                return True
-        return False
-
     def list_uses(self, target: ast.expr, assign: ast.Assign) -> list[ast.expr]:
         """Return where a name is read in the function of its assignment, below it, or an attribute
         anywhere in the file.
@@ -154,13 +140,8 @@ class Uses:
             if each.id == word
             and isinstance(each.ctx, ast.Load)
             and each.lineno >= assign.lineno
-            and (around is None or self.is_inside(each, around))
+            and (around is None or around.lineno <= each.lineno <= (around.end_lineno or 0))
         ]
-
-    def is_inside(self, node: ast.AST, function: ast.AST) -> bool:
-        """Return whether a place lies in a function."""
-        first, last = getattr(function, "lineno", 0), getattr(function, "end_lineno", 0)
-        return bool(first <= getattr(node, "lineno", 0) <= last)
 
     def keeps_order(self, loop: ast.For | ast.AsyncFor) -> bool:
         """Return whether a loop keeps something of each turn, one after the other, or stops early."""
@@ -172,36 +153,14 @@ class Uses:
         if isinstance(node, ast.Break | ast.Return | ast.Yield | ast.YieldFrom):
             return True
         if isinstance(node, ast.Call):
-            return get_last_word(node.func) in KEEPING and not self.is_sorted_later(node, loop)
+            return get_last_word(node.func) in KEEPING
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             return not isinstance(node.value, ast.Constant)
-        if isinstance(node, ast.AugAssign | ast.Assign) and self.ranks:
-            target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
-            if isinstance(target, ast.Subscript):
-                return True  # `counts[word] += 1`, of which the commonest ones are taken
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             used = {each.id for each in walk(node) if isinstance(each, ast.Name)}
             # `numbers[word] = len(numbers)`
             filled = ast.unparse(node.targets[0].value)
             return bool(used & counted) or _counts(loop.iter) or filled in ast.unparse(node.value)
-        return False
-
-    def is_sorted_later(self, call: ast.Call, loop: ast.AST) -> bool:
-        """Return whether the list that a call fills is sorted in the same function."""
-        filled = getattr(call.func, "value", None)
-        if not isinstance(filled, ast.Name | ast.Attribute):
-            return False
-        word = ast.unparse(filled)
-        around = self.module.find_function_around(call)
-        for each in self.module.list_nodes(ast.Call):
-            if around is not None and not self.is_inside(each, around):
-                continue
-            of_method = get_last_word(each.func) == "sort" and isinstance(each.func, ast.Attribute)
-            of_function = get_last_word(each.func) in ("sorted", "natsorted", "set") and each.args
-            if of_method and word == ast.unparse(getattr(each.func, "value", each.func)):
-                return True
-            if of_function and ast.unparse(each.args[0]) == word:
-                return True
         return False
 
 
@@ -250,7 +209,7 @@ def find_sets(facts: Facts) -> Iterator[Found]:
             if uses.is_ordered(node, unrolled=False):
                 statement = module.find_statement(node)
                 around = [node] if statement is None else [statement]
-                is_certain = uses.numbers(node) or any(map(_holds_texts, around))
+                is_certain = any(map(_holds_texts, around))
                 for place in uses.places:
                     event = Event("set", "", "a set", place, file.find_scope(place))
                     (texts if is_certain else others).append(event)
@@ -301,18 +260,22 @@ def find_clocks(facts: Facts) -> Iterator[Found]:
 def _list_deciding(project: Project, file: File) -> Iterator[Event]:
     """Yield the conditions in which a time is compared and what depends on it is more than a word."""
     module = file.module
-    clocked = _list_clocked(file)
-    if not clocked:
-        return
+    origins = Origins(project, file)
     tests: list[ast.While | ast.If] = [*module.list_nodes(ast.While), *module.list_nodes(ast.If)]
     for statement in tests:
-        found: list[ast.AST] = []
-        for compare in walk(statement.test):
-            if isinstance(compare, ast.Compare):
-                found += _list_clocks_in(project, file, compare, clocked)
+        compared = [each for each in walk(statement.test) if isinstance(each, ast.Compare)]
+        terms = [node for each in compared for node in walk(each)]
+        for node in list(terms):
+            if isinstance(node, ast.Name | ast.Attribute):
+                terms += [each for value in origins.list_given(node) for each in walk(value)]
+        read = [
+            each
+            for each in terms
+            if isinstance(each, ast.Call) and project.resolve(file, each.func) in CLOCKS
+        ]
         body = [node for each in statement.body for node in walk(each)]
-        if found and (isinstance(statement, ast.While) or any(map(_matters, body))):
-            for node in (statement.test, *found):
+        if read and (isinstance(statement, ast.While) or any(map(_matters, body))):
+            for node in (statement.test, *read):
                 yield Event("decide", "", "time", node, file.find_scope(statement))
 
 
@@ -322,32 +285,3 @@ def _matters(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         return get_last_word(node.func) in ENDING
     return False
-
-
-def _list_clocked(file: File) -> dict[str, list[ast.AST]]:
-    """Return the names that hold a time with where they get it, and "" where a clock is read."""
-    found: dict[str, list[ast.AST]] = {}
-    for call, name in file.module.find_calls(CLOCKS):
-        if not name.startswith(("time.", "datetime.", "timeit.")):
-            continue
-        found.setdefault("", [])
-        statement = file.module.get_parent(call)
-        while isinstance(statement, ast.expr):
-            statement = file.module.get_parent(statement)
-        if isinstance(statement, ast.Assign):
-            for target in statement.targets:
-                found.setdefault(get_last_word(target), []).append(statement)
-    return found
-
-
-def _list_clocks_in(
-    project: Project, file: File, compare: ast.Compare, clocked: dict[str, list[ast.AST]]
-) -> list[ast.AST]:
-    """Return where the times that are compared are read."""
-    found: list[ast.AST] = []
-    for node in walk(compare):
-        if isinstance(node, ast.Call) and project.resolve(file, node.func) in CLOCKS:
-            found.append(node)
-        if isinstance(node, ast.Name | ast.Attribute) and get_last_word(node):
-            found += clocked.get(get_last_word(node), [])
-    return found

@@ -59,11 +59,6 @@ def _find_gone(module: Module) -> Iterator[Hit]:
         if gone is not None and not _has_another_way(module, node):
             fix = f"Take its names from {GONE_MODULES[gone]}."
             yield Hit(node, f"{gone} is gone with Keras 3", fix=fix)
-    for attribute in module.list_nodes(ast.Attribute):
-        is_gone = attribute.attr == "experimental"
-        if is_gone and module.resolve_name(attribute.value) == "keras.layers":
-            fix = "Take its names from keras.layers."
-            yield Hit(attribute, "keras.layers.experimental is gone with Keras 3", fix=fix)
     if not module.uses_keras:
         return
     for call in module.find_methods(("save_weights",)):

@@ -32,7 +32,7 @@ class Seeding:
     def __init__(self, facts: Facts, tensorflow: str) -> None:
         self.project = facts.project
         self.tensorflow = tensorflow
-        self._seeds = facts.seeds
+        self._seeds = facts.select("seed")
         self._seeded: dict[File, frozenset[str]] = {}
 
     def list_seeded(self, program: File) -> frozenset[str]:
@@ -53,27 +53,14 @@ class Seeding:
 
     def list_unseeded(self, event: Event, generator: str) -> list[File]:
         """Return the programs that run some code and seed a generator nowhere."""
-        owner = event.scope.owner
-        if owner is not None and owner.name in self.project.seeded_tests:
-            return []
         programs = self.project.list_programs(event.scope)
         found = []
         for program in programs:
             seeded = self.list_seeded(program)
             seeded |= self._list_seeded_around(event)
-            if generator not in seeded or self._is_before_seed(event, generator, program):
+            if generator not in seeded:
                 found.append(program)
         return found
-
-    def _is_before_seed(self, event: Event, generator: str, program: File) -> bool:
-        """Return whether a program draws in some code that seeds only further down, and none else does."""
-        if event.scope.node is None and program is not event.file:
-            return False
-        reach = self.project.list_reach(program)
-        seeds = [each for each in self._seeds if each.of == generator and each.file.index in reach]
-        return bool(seeds) and all(
-            each.scope is event.scope and each.line > event.line for each in seeds
-        )
 
     def _list_seeded_around(self, event: Event) -> frozenset[str]:
         """Return what a function seeds itself before it draws, or the constructor of its class."""

@@ -139,19 +139,12 @@ def find_workers(facts: Facts, tensorflow: str) -> Iterator[Found]:
         if "workers" not in file.module.text and "multiprocessing" not in file.module.text:
             continue
         for call in file.module.list_nodes(ast.Call):
-            workers = next((each.value for each in call.keywords if each.arg == "workers"), None)
-            several = next(
-                (each.value for each in call.keywords if each.arg == "use_multiprocessing"), None
-            )
-            if workers is None and (several is None or read_literal(several) is not True):
-                continue
-            if workers is not None and read_literal(workers) in (0, 1):
+            given = {each.arg: read_literal(each.value) for each in call.keywords}
+            by_default = 2 if given.get("use_multiprocessing") is True else 1
+            if given.get("workers", by_default) in (0, 1):
                 continue
             word = get_last_word(call.func)
             name = facts.project.resolve(file, call.func) or ""
-            makers = Origins(facts.project, file).list_makers(call.args[0]) if call.args else ()
-            if any(each.startswith("tf.data.") for each in makers):
-                continue  # its threads are TensorFlow's own
             # A model of Keras 3 refuses them: ENV109.
             feeds = word == MADE if has_keras_3 else word in FEEDING
             if feeds or word in own or name.startswith("keras."):

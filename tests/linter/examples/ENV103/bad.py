@@ -9,7 +9,6 @@ x = tf.constant(1)
 os.environ["TF_DETERMINISTIC_OPS"] = "1"  # expect: ENV103
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # expect: ENV103
 os.environ.update({"TF_CUDNN_USE_AUTOTUNE": "0"}, XLA_FLAGS="--xla_gpu_autotune_level=0")  # expect: ENV103, ENV103
-os.environ |= {"TF_USE_LEGACY_KERAS": "1"}  # expect: ENV103
 
 
 def main():
