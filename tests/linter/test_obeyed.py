@@ -1,11 +1,13 @@
-"""The remedy of each rule, obeyed by a TensorFlow that runs: before it two runs differ, after it they do not."""
+"""The remedy of each rule is obeyed: before it two runs differ or a word has no effect, after it they are alike."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,19 +15,19 @@ import pytest
 from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.files import parse
 from envlock.linter.linter import Settings, check
+from envlock.workflows.lint import lint
 
 PROGRAM = Path(__file__).with_name("obeyed_program.py")
 ELSEWHERE = {
     "ENV001": "about a file, not a program",
     "ENV002": "about a comment",
     "ENV003": "about a comment",
-    "ENV103": "read once in a process: tests/data and envlock/data/determinism_variables.toml say when",
-    "ENV104": "read by the interpreter when it starts: the test below",
-    "ENV106": "nothing reads the name, before or after",
-    "ENV108": "differs on a GPU only",
-    "ENV209": "needs Gymnasium, which is not in the environment",
+    "ENV103": "read when Keras is imported",
+    "ENV104": "read by the interpreter when it starts",
+    "ENV106": "read when Keras is imported, under its right name",
+    "ENV209": "needs Gymnasium, not TensorFlow",
 }
-"""Rules whose examples are not run here, each with the reason."""
+"""Rules that a test of their own obeys, below, each with the reason."""
 SWITCHES = ("ENV101", "ENV107")
 MAP = """
 import tensorflow as tf
@@ -52,6 +54,20 @@ model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
 model.compile("sgd", "mse")
 model.fit({}, verbose=0)
 """
+LATE = """
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(7)
+{}
+
+def late(x):
+    return tf.reshape(tf.numpy_function(slow, [tf.ones([1], tf.int32)], tf.int32), [1])
+
+
+data = tf.data.Dataset.range(40).map(lambda x: tf.random.uniform(late(x)), num_parallel_calls=4)
+data = data.map(lambda row: (tf.ensure_shape(row, [1]), tf.ensure_shape(row, [1]))).batch(8)
+"""
+"""A training that differs without the switch on a processor, too: which row gets which number."""
 WORKERS = """
 import numpy as np
 import tensorflow as tf
@@ -75,6 +91,10 @@ OWN = {
     "ENV102": (
         f"{IMPORT}tf.random.set_seed = 7\nz = tf.random.normal([3])\n",
         f"{IMPORT}tf.random.set_seed(7)\nz = tf.random.normal([3])\n",
+    ),
+    "ENV108": (
+        LATE.format("") + TRAIN.format("data"),
+        LATE.format("tf.config.experimental.enable_op_determinism()\n") + TRAIN.format("data"),
     ),
     "ENV202": (
         IMPORT + TRAIN.format("x, y"),
@@ -148,3 +168,66 @@ def test_a_hash_seed_holds_only_where_the_interpreter_starts_with_it() -> None:
 
     assert hash_in(row.before) != hash_in(row.before)
     assert hash_in(row.after, PYTHONHASHSEED="0") == hash_in(row.after, PYTHONHASHSEED="0")
+
+
+def find_rules(code: str) -> set[str]:
+    """Return the rules that find something in a file."""
+    return {found.rule for found in check([parse("x.py", code)], Settings("2.21.0"))}
+
+
+def test_a_remedy_of_a_comment_is_taken_word_for_word() -> None:
+    rules = load_lint_rules()
+    bad, unused = rules["ENV002"], rules["ENV003"]
+    comment = bad.fix.split("`")[1]
+    assert "ENV002" in find_rules(bad.before)
+    assert find_rules(re.sub("# envlock.*", comment, bad.before)) == set()
+    assert (find_rules(unused.before), unused.fix) == ({"ENV003"}, "Remove it.")
+    assert find_rules(re.sub(" *# envlock.*", "", unused.before)) == set()
+
+
+@pytest.mark.processes
+def test_a_file_that_no_python_reads_is_corrected_or_left_out(tmp_path: Path) -> None:
+    code = {"bad.py": "def f(:\n    pass\n", "good.py": "x = 1\n"}
+    for name, text in code.items():
+        (tmp_path / name).write_text(text)
+    run_it = [sys.executable, str(tmp_path / "bad.py")]
+    assert subprocess.run(run_it, capture_output=True, check=False).returncode == 1
+    assert [each.rule for each in lint([tmp_path]).findings] == ["ENV001"]
+    assert lint([tmp_path], exclude=["bad.py"]).findings == []
+    (tmp_path / "bad.py").write_text(code["bad.py"].replace("(:", "():"))
+    assert subprocess.run(run_it, capture_output=True, check=False).returncode == 0
+    assert lint([tmp_path]).findings == []
+
+
+SET = 'os.environ["KERAS_MAX_EPOCHS"] = "1"\n'
+IMPORTED = "import keras\n"
+
+
+@pytest.mark.tensorflow
+def test_a_variable_has_an_effect_under_its_name_and_before_the_import(tensorflow_python: Path) -> None:
+    late, misspelt = f"import os\n{IMPORTED}{SET}", f"import os\n{SET.replace('KERAS_MAX', 'Keras-Max')}{IMPORTED}"
+    (finding,) = check([parse("x.py", misspelt)], Settings("2.21.0"))
+    assert finding.rule == "ENV106"
+    meant = finding.fix.removeprefix("Write ").removesuffix(".")
+    obeyed = misspelt.replace("Keras-Max_EPOCHS", meant)
+    assert (find_rules(late), find_rules(obeyed)) == ({"ENV103"}, set())
+    assert obeyed == f"import os\n{SET}{IMPORTED}"
+
+    def count_epochs(code: str) -> str:
+        words = [str(tensorflow_python), "-c", f"{code}print(keras.config.max_epochs())"]
+        return subprocess.check_output(words, text=True).split()[-1]
+
+    assert [count_epochs(code) for code in (late, misspelt, obeyed)] == ["None", "None", "1"]
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(find_spec("gymnasium") is None, reason="Gymnasium is not installed")
+def test_an_environment_that_is_given_a_seed_starts_alike() -> None:
+    row = load_lint_rules()["ENV209"]
+
+    def start(code: str) -> bytes:
+        code = code.replace("import tensorflow as tf\n", "").replace("environment.reset", "state = environment.reset")
+        return subprocess.check_output([sys.executable, "-c", f"{code}print(state)"])
+
+    assert start(row.before) != start(row.before)
+    assert start(row.after) == start(row.after)
