@@ -76,6 +76,7 @@ def lint(
                     )
             step()
         found.extend(check(modules, settings))
+        modules.clear()  # so that the collector goes through all nodes once, and not twice
     return sorted(found, key=_get_place)
 
 

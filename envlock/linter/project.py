@@ -121,14 +121,14 @@ class File:
     @cached_property
     def said(self) -> dict[Scope, set[Word]]:
         """The names of which each function, and the code outside of all, speaks."""
-        module = self.module
+        module, scope_at = self.module, self._scope_at
         own = {each.name for each in module.tree.body if isinstance(each, DEFINED)}
         found: dict[Scope, set[Word]] = {each: set() for each in (self.top, *self.scopes)}
         # A class that is made from another one does not call it yet.
         bases = {base for each in module.list_nodes(ast.ClassDef) for base in each.bases}
         for name in module.list_nodes(ast.Name):
             if name not in bases:
-                said = found[self.find_scope(name)]
+                said = found[scope_at[name.lineno]]
                 # A name that the file defines is its own, whatever other files call so.
                 said.add((self.index, name.id) if name.id in own else name.id)
                 # `from core.mmd import MMD_GAN as GAN`: who says GAN, speaks of MMD_GAN.
@@ -136,7 +136,7 @@ class File:
                     said.add(module.origins[name.id].rpartition(".")[2])
         for attribute in module.list_nodes(ast.Attribute):
             if attribute not in bases and not _is_foreign(module, attribute):
-                found[self.find_scope(attribute)].add(attribute.attr)
+                found[scope_at[attribute.lineno]].add(attribute.attr)
         return found
 
     @cached_property

@@ -54,13 +54,13 @@ def _find_old_names(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def _find_gone(module: Module) -> Iterator[Hit]:
     """Yield modules of Keras that Keras 3 lacks, where they are imported first; else what it refuses."""
+    if not module.uses_keras:
+        return
     for node in module.list_imports():
         gone = _find_gone_module(node)
         if gone is not None and not _has_another_way(module, node):
             fix = f"Take its names from {GONE_MODULES[gone]}."
             yield Hit(node, f"{gone} is gone with Keras 3", fix=fix)
-    if not module.uses_keras:
-        return
     for call in module.find_methods(("save_weights",)):
         name = read_literal(call.args[0]) if call.args else ...
         if isinstance(name, str) and not name.endswith(".weights.h5"):
