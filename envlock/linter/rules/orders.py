@@ -245,9 +245,8 @@ def find_hashes(facts: Facts) -> Iterator[Found]:
 
 def find_clocks(facts: Facts) -> Iterator[Found]:
     """ENV309: clocks that decide when something ends, changes or is saved."""
-    saves = facts.select("clocked")
     message = "{name} saves whenever a time has passed{more}"
-    yield from join(facts.project, "ENV309", saves, message)
+    yield from join(facts.project, "ENV309", facts.select("clocked"), message, part=UNSURE)
     deciding: list[Event] = []
     for file in facts.project.files:
         if "time" in file.module.text:

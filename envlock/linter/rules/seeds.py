@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from envlock.linter.events import KERAS, NUMPY, OWN, PYTHON, TENSORFLOW, Event
 from envlock.linter.facts import Facts
 from envlock.linter.findings import Found, join
+from envlock.linter.module import UNSURE
 from envlock.linter.project import File, Project, Scope
 
 SEEDS = {
@@ -123,7 +124,7 @@ def find_chances(facts: Facts, seeding: Seeding) -> Iterator[Found]:
     yield from join(facts.project, "ENV207", by_problem["clock"], message)
     message = "{name} is given None unless a seed is passed, which seeds it from the system{more}"
     fix = "Give the seed a default that is a number."
-    yield from join(facts.project, "ENV207", by_problem["none"], message, fix)
+    yield from join(facts.project, "ENV207", by_problem["none"], message, fix, part=UNSURE)
 
 
 def find_shuffles(facts: Facts, seeding: Seeding) -> Iterator[Found]:
@@ -176,7 +177,7 @@ def find_models(facts: Facts, seeding: Seeding) -> Iterator[Found]:
     message = "a model is trained here{more}, but nothing seeds its weights"
     yield from join(project, "ENV202", groups["train"] + beside, message, fix, first="train")
     message = "a Keras model is made here{more}, and nothing seeds its weights"
-    yield from join(project, "ENV202", groups["model"], message, fix)
+    yield from join(project, "ENV202", groups["model"], message, fix, part=UNSURE)
     message = "{name} draws numbers{more}, and nothing seeds Keras"
     yield from join(project, "ENV202", apart + groups["initializer"], message, fix)
     message = "TensorFlow is seeded, and Python's random module, from which Keras takes the seeds of its weights, is not{more}"

@@ -6,7 +6,7 @@ from time import time as now
 
 import numpy as np
 
-random.seed()  # expect: ENV207
+random.seed()
 np.random.seed(None)
 random.seed(time.time())  # expect: ENV207
 np.random.seed(int(now()) % 1000)

@@ -1,15 +1,9 @@
-# tf: 1.15.5
-import argparse
+import time
 
-import tensorflow as tf
+import numpy as np
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--seconds", type=int, default=300)
-args = parser.parse_args()
-tf.set_random_seed(1)
-step = tf.train.GradientDescentOptimizer(0.1).minimize(tf.get_variable("x", initializer=1.0))  # expect: ENV108
-with tf.train.MonitoredTrainingSession(  # expect: ENV309
-    checkpoint_dir="saved", save_checkpoint_secs=args.seconds
-) as session:
-    while not session.should_stop():
-        session.run(step)
+rng = np.random.default_rng(7)
+best, end = 0.0, time.time() + 60
+while time.time() < end:  # expect: ENV309
+    best = max(best, rng.random())
+np.save("best", best)
