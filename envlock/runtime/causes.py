@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MACHINE = "machine"
 CUDA = "cuda"
+BACKEND = "backend"
 PACKAGES = "packages."
 _SYSTEM = ("loaded.ld", "loaded.libc", "loaded.libm", "loaded.libgcc", "loaded.libstdcxx")
 """What a process has loaded of the operating system."""
@@ -48,6 +49,7 @@ MOVED: Dict[str, Patterns] = {
     "tensorflow": (*_TENSORFLOW, "loaded.framework"),
     "keras": ("keras.version", "keras.legacy_version", "packages.keras.**", "packages.tf-keras.**"),
     "numpy": ("numpy.**", "packages.numpy.**", "loaded.blas"),
+    BACKEND: ("keras.config.backend", "environ.KERAS_BACKEND", "jax", "torch"),
     "jax": ("jax.version", "jax.jaxlib", "packages.jax.**", "packages.jaxlib.**"),
     "torch": (
         *("torch.version", "torch.cuda", "torch.git_version", "torch.hip"),
@@ -65,6 +67,7 @@ _SIGNS: Dict[str, Patterns] = {
     "tensorflow": _TENSORFLOW,
     "numpy": ("numpy.**", "packages.numpy.**"),
     "cuda": ("cuda.**",),
+    BACKEND: ("keras.config.backend",),
 }
 """The facts of which one has to differ for a cause to be seen, where these are not all."""
 _SAID: Dict[str, Tuple[str, Patterns]] = {
@@ -77,6 +80,7 @@ _SAID: Dict[str, Tuple[str, Patterns]] = {
         "another TensorFlow",
         ("tensorflow.version", "tensorflow.nvidia_build", "tensorflow.distributions"),
     ),
+    BACKEND: ("another Keras backend", ("keras.config.backend",)),
     "cuda": ("another CUDA", ("cuda.cudnn.version", "cuda.*.version")),
 }
 """What a finding calls a cause that is more than a package, and the facts that say what changed."""

@@ -104,7 +104,7 @@ def _is_of_packages(cause: Cause) -> bool:
 
 
 def _is_variable(cause: Cause) -> bool:
-    return cause[0].startswith("environ.")
+    return any(part.where.fact.startswith("environ.") for part in cause[1])
 
 
 def _suggest(name: str, parts: List[Finding]) -> str:

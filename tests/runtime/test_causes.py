@@ -56,6 +56,10 @@ SEEN: dict[str, tuple[list[Finding], str]] = {
         [differs("numpy.version", "1.0", None), differs("packages.numpy", "1.0", ABSENT)],
         "numpy 1.0 -> absent (2 facts)",
     ),
+    "another backend of Keras": (
+        [differs("keras.config.backend", "tensorflow", "jax"), differs("environ.KERAS_BACKEND", None, "jax")],
+        "another Keras backend: tensorflow -> jax (2 facts)",
+    ),
     "another build of it": (
         [differs("numpy.blas.name"), differs("numpy.blas.files")],
         "numpy of another build, with its BLAS (2 facts)",
@@ -206,7 +210,7 @@ def test_for_another_machine_a_line_says_how_to_accept_it() -> None:
         ),
         (
             [differs("keras.config.backend"), differs("environ.KERAS_BACKEND")],
-            "to start a program as locked: `envlock run`; for other ways: `envlock explain environ.KERAS_BACKEND`",
+            "to start a program as locked: `envlock run`; for other ways: `envlock explain backend`",
         ),
         (
             [differs("cpu.flags"), differs("packages.six.version")],
