@@ -83,7 +83,7 @@ def test_a_program_of_numpy_alone_and_what_is_imported_after_tensorflow_are_look
 
 
 def test_a_rank_of_a_fleet_looks_again(environment: Environment) -> None:
-    code = "import envlock\nenvlock.assert_fleet(engine='files', rank=0, size=1)\nimport tensorflow\nprint('went on')"
+    code = "import envlock\nenvlock.assert_fleet(rank=0, size=1)\nimport tensorflow\nprint('went on')"
     assert environment.script(code).stdout == "went on\n"
     add_module(environment)
     assert "extra.py: it lies among" in refusal(environment, code)
