@@ -41,6 +41,10 @@ def change(path: Path) -> Path:
     return path
 
 
+UNMEASURED = {"COVERAGE_PROCESS_CONFIG": ""}
+"""Variables of a process in which coverage loads no modules and libraries of its own."""
+
+
 class Environment:
     """A lockfile of an environment, and the way to ask for the verdict."""
 

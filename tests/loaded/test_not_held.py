@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loaded.environment import Environment, find_library
+from tests.loaded.environment import UNMEASURED, Environment, find_library
 from tests.machines import distribution, write
 
 LINE_1 = "import envlock\nenvlock.assert_locked(policy='strict')\n"
@@ -49,9 +49,10 @@ def test_a_program_that_imports_nothing_that_computes_is_compared_by_files(envir
     library = str(find_library("libm.so"))
     write(environment.folder, {"libm.so.6": Path(library).read_bytes() + b"\0"})
     code = f"{LINE_1}import ctypes, random\nctypes.CDLL({str(environment.folder / 'libm.so.6')!r})\n"
-    done = environment.script(code, PYTHONSAFEPATH="")
+    plain = {"PYTHONSAFEPATH": "", **UNMEASURED}
+    done = environment.script(code, **plain)
     assert (done.returncode, done.stdout) == (0, "another one\n"), done.stderr
-    done = environment.script(f"{code}import tensorflow", PYTHONSAFEPATH="")
+    done = environment.script(f"{code}import tensorflow", **plain)
     assert done.returncode == 1
     assert "loaded.libm: not the locked file" in done.stderr
     assert "random.py: it is imported in place of Python's own" in done.stderr

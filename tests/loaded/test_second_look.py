@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loaded.environment import Environment, add_module, change, find_library, grow, plug_in
+from tests.loaded.environment import UNMEASURED, Environment, add_module, change, find_library, grow, plug_in
 from tests.machines import write
 
 HOOK = "any(type(each).__name__ == 'ImportHook' for each in sys.meta_path)"
@@ -54,7 +54,7 @@ def test_a_library_of_an_optional_module_may_be_absent(environment: Environment)
     document["facts"]["loaded"]["data"] = [f"libsqlite3.so.0 9 sha256:{64 * 'a'}"]
     lock.write_text(json.dumps(document), encoding="utf-8")
     for answer in ("True", "False"):
-        done = environment.script(f"{IMPORT}{IS_DESCRIBED}")
+        done = environment.script(f"{IMPORT}{IS_DESCRIBED}", **UNMEASURED)
         assert (done.stdout, done.stderr) == (f"went on False\n{answer}\n", "")
 
 
