@@ -22,7 +22,7 @@ from envlock.cli.options import (
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES
-from envlock.lock.lock_warnings import list_warnings
+from envlock.lock.lock_warnings import describe_replaced, list_warnings
 from envlock.numerics.canary.canary_summary import describe_canary
 from envlock.packages.proofs import describe_proofs, find_lost_proofs
 from envlock.reports.lock import count_held
@@ -208,6 +208,9 @@ def capture(
             need_tensorflow=not without_tensorflow,
             progress=Terminal(quiet),
         )
+    if earlier is not None and not only:  # what is named is meant
+        for text in describe_replaced(earlier, lock):
+            talk(f"warning: {text}", quiet=quiet)
     _write(path, lock, earlier, canary=canary, quiet=quiet)
     if hashes:
         for line in describe_proofs(lock):

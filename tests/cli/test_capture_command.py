@@ -83,6 +83,16 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
     assert envlock("capture", "--check", "-o", "x.lock", environ=environ).returncode == 0
 
 
+def test_a_lockfile_of_another_environment_is_not_replaced_without_a_word(envlock: Command, tmp_path: Path) -> None:
+    """A third of the packages has other versions: the tests' own interpreter has more than a hundred."""
+    said = "warning: this replaces the lockfile of another environment (100 packages with other versions); if it is the team's"
+    for version in ("1.0", "2.0"):
+        for number in range(100):
+            distribution(tmp_path / version, f"mine{number}", version)
+        done = envlock("capture", "-o", "x.lock", environ={"PYTHONPATH": str(tmp_path / version)})
+        assert (done.returncode, said in done.stderr) == (0, version == "2.0")
+
+
 @pytest.mark.parametrize(
     ("args", "content", "code", "stderr"),
     [
