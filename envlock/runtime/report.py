@@ -78,8 +78,8 @@ ACCEPT_MACHINE = (
     "To accept it where it computes the locked bits: `envlock verify -p bits` (first "
     "`envlock capture --canary` on the locked machine); as it is: `envlock capture --add-machine`."
 )
-LISTING = ("diff", "sync", "verify")
-"""Commands of which text only counts what may differ: those with -v, and the one that verifies at its end."""
+LISTING = {"diff": "diff", "sync": "verify", "verify": "verify"}
+"""Commands of which text only counts what may differ, and the one whose `-v` lists it."""
 ITEMS_SHOWN = 12
 """Items of a list that `show` prints."""
 NAMES_SHOWN = 8
@@ -375,8 +375,7 @@ class Report(Generic[Attached]):
 
     def name_listing(self) -> str:
         """Return which command lists what this report only counts."""
-        command = "verify" if self.command == "sync" else self.command
-        return f"`envlock {command} -v` lists all"
+        return f"`envlock {LISTING[self.command]} -v` lists all"
 
     @property
     def changes(self) -> List[Finding]:
