@@ -13,7 +13,7 @@ from refresh.web import Web
 
 IMAGES = "https://raw.githubusercontent.com/docker-library/official-images/master/library/python"
 TAG = re.compile(r"\b(3\.\d+)\.(\d+)-slim-([a-z]+)\b(?!\d)")
-RELEASES = "https://salsa.debian.org/debian/distro-info-data/-/raw/main"
+RELEASES = "https://git.launchpad.net/ubuntu/+source/distro-info-data/plain"
 CONTENTS = (
     "https://raw.githubusercontent.com/docker-library/repo-info/master/repos/buildpack-deps/local"
 )
