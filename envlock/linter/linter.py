@@ -12,7 +12,6 @@ import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
 from envlock.data.specifiers import matches_version
@@ -176,8 +175,9 @@ def list_active_rules(settings: Settings) -> tuple[str, ...]:
 
 def _list_ignored(path: str, settings: Settings) -> tuple[str, ...]:
     """Return the rules, or beginnings of rules, that the settings ignore in a file."""
-    fitting = [rules for pattern, rules in settings.per_file if matches(path, pattern)]
-    return tuple(chain.from_iterable(fitting))
+    return tuple(
+        rule for pattern, rules in settings.per_file if matches(path, pattern) for rule in rules
+    )
 
 
 def _is_ignored(found: Found, comments: Sequence[Ignore]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from itertools import takewhile
 from pathlib import PurePath
 
 from envlock.linter.names import LIBRARIES
@@ -97,8 +96,10 @@ def split_name(name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
 
 def _count_shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     """Return how many parts are the same from the start of a path and a folder."""
-    pairs = zip(one, other, strict=False)
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    for count, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return count
+    return min(len(one), len(other))
 
 
 def _split_path(path: str) -> tuple[str, ...]:

@@ -201,7 +201,7 @@ class Project:
             file.imported.discard(file.index)
             file.module.starred.extend(self._list_starred(file))
         self._reach: dict[int, frozenset[int]] = {}
-        self._called: dict[int, Set[Scope]] = {}
+        self._called: dict[int | None, Set[Scope]] = {}
         self._names: dict[tuple[int, str], str | None] = {}
 
     # Imports
@@ -384,11 +384,12 @@ class Project:
 
     def find_called(self, program: File) -> Set[Scope]:
         """Return the code that a program runs; of what is started nowhere, what runs as it is imported."""
-        at = program.index if program in self.mains else -1  # it is started nowhere
-        if at not in self._called:
-            files = [self.files[index] for index in self.list_reach(program)]
-            self._called[at] = self._follow_calls(self.files if at < 0 else files)
-        return self._called[at]
+        is_started = program in self.mains
+        key = program.index if is_started else None
+        if key not in self._called:
+            reached = [self.files[index] for index in self.list_reach(program)]
+            self._called[key] = self._follow_calls(reached if is_started else self.files)
+        return self._called[key]
 
     def _follow_calls(self, files: Sequence[File]) -> Set[Scope]:
         """Return the functions of some files to which their code outside of functions comes."""

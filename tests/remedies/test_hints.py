@@ -864,8 +864,11 @@ def test_a_hint_is_obeyed(case: Case, folder: Path, made: dict[int, str], capfd:
 
 
 STARTERS = {
-    *("cli/run.py", "workflows/run.py", "workflows/interpreter.py"),
-    *("fleet/command.py", "fleet/rank_process.py"),
+    "cli/run.py",
+    "workflows/run.py",
+    "workflows/interpreter.py",
+    "fleet/command.py",
+    "fleet/rank_process.py",
 }
 """Files whose hints are obeyed by processes of their own."""
 STARTED = {

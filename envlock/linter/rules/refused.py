@@ -20,18 +20,16 @@ EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
 
 def find_refused(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV109: Python 2, else what TensorFlow 2 lacks, else what Keras 3 lacks."""
-    found = list(_find_old_names(module, tensorflow))
-    # 2.1 was the last with wheels for Python 2.7: https://github.com/tensorflow/tensorflow/releases/tag/v2.1.0
-    if matches_version([">=2.2"], tensorflow):
-        found = [*_find_python2(module), *found]
+    found = [*_find_python2(module, tensorflow), *_find_old_names(module, tensorflow)]
     if matches_version([">=2.16"], tensorflow):
         found += _find_gone(module)
     yield from found[:1]
 
 
-def _find_python2(module: Module) -> Iterator[Hit]:
+def _find_python2(module: Module, tensorflow: str) -> Iterator[Hit]:
     line = module.python2
-    if line is not None:
+    # 2.1 was the last with wheels for Python 2.7: https://github.com/tensorflow/tensorflow/releases/tag/v2.1.0
+    if line is not None and matches_version([">=2.2"], tensorflow):
         place = ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
         fix = "Port it to Python 3, or check it for its own version (`envlock lint --tf 1.15.5`)."
         message = "this is Python 2: the other findings are those of its translation"
