@@ -39,8 +39,10 @@ ASK_AGAIN = "Remove the cause, or let the policy ignore the path."
 LOCK_AGAIN = "Capture again where it can be collected, or let the policy ignore the path."
 UNINSTALL = "Uninstall it."
 TAKE_AWAY = (
-    "No installer put it there: remove its folder, or the entry of PYTHONPATH that leads to it."
+    "Uninstall it with apt if that has installed it; else remove its folder, or the entry of PYTHONPATH "
+    "that leads to it."
 )
+"""For what has no INSTALLER file, such as Debian's packages and what was copied."""
 NOTHING = "Nothing to do."
 PROVEN = "proven"
 PROVE = (
