@@ -409,8 +409,10 @@ def test_nothing_else_is_changed(world: World) -> None:
     taken.mkdir()
     (taken / "file").touch()
     _, err = world.sync("--new", "taken", code=2)
-    assert f"envlock sync --python {taken}/bin/python" in err
+    assert "hint: name another folder" in err
     assert [each.name for each in taken.iterdir()] == ["file"]
+    _, err = world.sync("--new", str(world.root / "theirs"), code=2)
+    assert f"envlock sync --python {world.root}/theirs/bin/python" in err
     _, err = world.sync("--new", "new", "--python", "python", code=2)
     assert "exclude each other" in err
 
