@@ -51,7 +51,7 @@ def diff(
     """Compare two lockfiles, or a lockfile and the live environment.
 
     Exit 1 if something differs that the policy does not allow. Of a pasted freeze, environment.yml,
-    Dockerfile, tf_env report or nvidia-smi table, what it states is compared.
+    Dockerfile, nvidia-smi table or form of a bug report, what it states is compared.
 
     \b
     Examples:

@@ -117,6 +117,77 @@ TWO_KINDS = """
     |   0  Quadro GV100        Off  | 00000000:15:00.0 Off |                  Off |
     |   1  Quadro P1000        Off  | 00000000:2D:00.0 Off |                  N/A |
 """
+FORM = """
+    ### TensorFlow version
+
+    v2.16.1-0-g5bc9d26649c 2.16.1
+
+    ### OS platform and distribution
+
+    Linux Ubuntu 22.04
+
+    ### Python version
+
+    3.9
+
+    ### CUDA/cuDNN version
+
+    No
+"""
+OLD_FORM = """
+    **System information**
+    - OS Platform and Distribution (e.g., Linux Ubuntu 16.04): Debian GNU/Linux 12 (bookworm)
+    - TensorFlow installed from (source or binary): binary
+    - TensorFlow version (use command below): v2.4.0-49-g85c8b2a817f 2.4.1
+    - Python version: 3.6.9
+    - GPU model and memory: 8*V100
+
+    It is the same with TensorFlow 2.5, and with Python 3.8
+"""
+COLLECTED = """
+    TensorFlow version **1.4.1**
+    OS: Ubuntu 20.04.2 LTS (x86_64)
+    Python version: 3.8 (64-bit runtime)
+    CUDA runtime version: Could not collect
+    Nvidia driver version: 450.102.04
+
+    Versions of relevant libraries:
+    [pip3] numpy==1.19.1
+    [conda] h5py\t2.10.0\tpy38h06a4308_0
+"""
+PRINTED = """
+    jax:    0.4.32
+    jaxlib: 0.4.31
+    numpy:  2.1.2
+    python: 3.12.7 | packaged by conda-forge | (main, Oct  4 2024, 16:05:46) [GCC 13.3.0]
+"""
+SHORT = """
+    Thank you for your interest. The version is as follows:
+    Python 3.6.4
+    Keras 2.1.6
+    Tensorflow 1.7
+"""
+CUT_OFF = """
+    libuuid                   1.0.3                h1bed415_2
+    msgpack                   1.0.2                    pypi_0    pypi
+    mkl                       2021.3.0           h06a4308_520
+    mysql-libs                8.0.2
+"""
+FILTERED = """
+    (tensorflow)$ pip list | grep tensorflow
+    tensorflow (1.0.0)
+    (tensorflow)$ python -c 'import tensorflow as tf; print(tf.__version__)'
+    1.0.1
+"""
+LOG = """
+    Requirement already satisfied: six>=1.10 in ./env/lib/python3.6/site-packages (from -r all.txt (line 3)) (1.15.0)
+    Installing collected packages: numpy, absl-py
+    Successfully installed absl-py-0.7.1 numpy-1.19.1
+"""
+WINDOWS = """
+    | NVIDIA-SMI 546.12                 Driver Version: 546.12       CUDA Version: 12.3     |
+    |   0  NVIDIA GeForce RTX 4060 ...  WDDM  | 00000000:01:00.0 Off |                  N/A |
+"""
 
 STATED: dict[str, dict[str, object]] = {
     FREEZE: {
@@ -198,6 +269,54 @@ STATED: dict[str, dict[str, object]] = {
         "gpu.devices.0.name": "GeForce RTX 4070 (3)",
         "gpu.driver_version": "550.40.07 (2)",
     },
+    FORM: {
+        "python.version": "3.9 (12) ...",
+        "system.os": "ubuntu (8)",
+        "system.os_version": "22.04 (8)",
+        "tensorflow.version": "2.16.1 (4)",
+    },
+    OLD_FORM: {
+        "python.version": "3.6.9 (6)",
+        "system.os": "debian (3)",
+        "system.os_version": "12 (3)",
+        "tensorflow.version": "2.4.1 (5)",
+    },
+    COLLECTED: {
+        "gpu.driver_version": "450.102.04 (6)",
+        "packages.h5py.version": "2.10.0 (10) ?",
+        "packages.numpy.version": "1.19.1 (9)",
+        "python.version": "3.8 (4) ...",
+        "system.os": "ubuntu (3)",
+        "system.os_version": "20.04 (3)",
+        "tensorflow.version": "1.4.1 (2)",
+    },
+    PRINTED: {
+        "packages.jax.version": "0.4.32 (2)",
+        "packages.jaxlib.version": "0.4.31 (3)",
+        "packages.numpy.version": "2.1.2 (4)",
+        "python.version": "3.12.7 (5)",
+    },
+    SHORT: {
+        "packages.keras.version": "2.1.6 (4)",
+        "python.version": "3.6.4 (3)",
+        "tensorflow.version": "1.7 (5) ...",
+    },
+    CUT_OFF: {
+        "packages.libuuid.version": "1.0.3 (2) ?",
+        "packages.mkl.version": "2021.3.0 (4) ?",
+        "packages.msgpack.version": "1.0.2 (3)",
+    },
+    FILTERED: {"packages.tensorflow.version": "1.0.0 (3)", "tensorflow.version": "1.0.0 (3)"},
+    LOG: {
+        "packages.absl-py.version": "0.7.1 (4)",
+        "packages.numpy.version": "1.19.1 (4)",
+        "packages.six.version": "1.15.0 (2)",
+    },
+    WINDOWS: {
+        "gpu.cuda_driver_version": "12.3 (2)",
+        "gpu.devices.0.name": "GeForce RTX 4060  (3) ...",
+        "gpu.driver_version": "546.12 (2)",
+    },
     TWO_KINDS: {"gpu.cuda_driver_version": "10.2 (2)", "gpu.driver_version": "440.33.01 (2)"},
 }
 """What each text states: the value, its line, `...` where it is only the beginning, `?` where it is a guess."""
@@ -220,7 +339,16 @@ def test_each_format_is_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello\nworld 1.0", "x" * 5000, "FROM scratch", "dependencies:\n- pip", "\x1b[2J==\n"]
+    "text",
+    [
+        "",
+        "hello\nworld 1.0",
+        "x" * 5000,
+        "FROM scratch",
+        "dependencies:\n- pip",
+        "numpy: 1 of 2\nPython 3.8 is",
+        "\x1b[2J==\n",
+    ],
 )
 def test_a_text_that_states_nothing_is_none(text: str) -> None:
     assert read_paste(text) is None

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from envlock.lock.pastes import conda, dockerfile, nvidia_smi, pip_lists, tf_env
+from envlock.lock.pastes import conda, dockerfile, named_versions, nvidia_smi, pip_lists, tf_env
 from envlock.lock.pastes.statement import Line, Statement
 
 TYPE_CHECKING = False
@@ -29,10 +29,12 @@ FORMATS = (
     Format("report of tf_env_collect.sh", tf_env.read_report),
     Format("freeze", pip_lists.read_pins),
     Format("pip list", pip_lists.read_tables),
+    Format("log of pip install", pip_lists.read_logs),
     Format("environment.yml", conda.read_environments),
     Format("conda list", conda.read_tables),
     Format("Dockerfile", dockerfile.read_dockerfile),
     Format("nvidia-smi table", nvidia_smi.read_table),
+    Format("versions by name", named_versions.read_versions),
 )
 LONGEST_LINE = 1000
 """The most characters of a line that is read: these formats have no longer ones."""
@@ -84,7 +86,7 @@ def read_paste(text: str) -> Paste | None:
             first = own.setdefault(statement.path, statement)
             if not statement.is_loose and not first.is_loose and first.value != statement.value:
                 disputed.add(statement.path)
-        if own:
+        if own.keys() - found.keys():
             names.append(each.name)
             found = {**own, **found}
     if not found:
@@ -95,7 +97,8 @@ def read_paste(text: str) -> Paste | None:
 
 
 def _unquote(line: str) -> str:
-    """Return a line without the marks of a quotation in a mail or a thread."""
+    """Return a line without the marks of a quotation in a thread, and of PyTorch's report of an environment."""
+    line = line.replace("\t", " ")
     if line.lstrip().startswith(">"):
         line = re.sub(r"^(\s*>)+ ?", "", line)
-    return line.rstrip()
+    return re.sub(r"^\[(?:pip3?|conda)\] +", "", line).rstrip()

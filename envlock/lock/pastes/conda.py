@@ -19,6 +19,11 @@ _ITEM = re.compile(
 _PIP = re.compile(r"- +pip: *", re.ASCII)
 _ROW = re.compile(rf"({NAME}|_\w+) +({VERSION}) +(\S+)(?: +(?:\[\S+\] +)?(\S+))?", re.ASCII)
 _HEAD = re.compile(r"# Name +Version +Build\b.*|# packages in environment at .*", re.ASCII)
+_BUILD = re.compile(
+    r"(?:\w+_)?(?:py[0-9]{2,3})?h[0-9a-f]{7}_[0-9]+|py[0-9]{2,3}_[0-9]+|pyh\w+_[0-9]+|pypi_0",
+    re.ASCII,
+)
+"""Builds that only conda names so: they tell its rows where the head was cut off."""
 _FROM_PIP = ("pypi_0", "<pip>")
 
 
@@ -49,10 +54,10 @@ def read_tables(lines: Sequence[Line]) -> Iterator[Statement]:
     for number, text in lines:
         if _HEAD.fullmatch(text.strip()):
             is_table = True
-        elif is_table and text.strip() not in ("", "#"):
+        elif text.strip() not in ("", "#"):
             found = _ROW.fullmatch(text.strip())
-            is_table = found is not None
-            if found is not None:
+            is_table = found is not None and (is_table or _BUILD.fullmatch(found[3]) is not None)
+            if found is not None and is_table:
                 yield from _state(found[1], found[2], found[3], number, is_loose=False)
 
 

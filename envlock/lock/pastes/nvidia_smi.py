@@ -13,7 +13,7 @@ _HEAD = re.compile(
     re.ASCII,
 )
 _DEVICE = re.compile(
-    r"\| +([0-9]{1,3}) +(\S.{0,60}?) +(?:On|Off|N/A|ERR!) *\|"
+    r"\| +([0-9]{1,3}) +(\S.{0,60}?) +(?:On|Off|N/A|ERR!|WDDM|TCC) *\|"
     r" +[0-9A-Fa-f:.]+ +(?:On|Off|N/A) *\| +(\S+) *\|?",
     re.ASCII,
 )

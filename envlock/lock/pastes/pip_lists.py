@@ -17,7 +17,14 @@ _PLACE = re.compile(
     re.ASCII,
 )
 _ROW = re.compile(rf"({NAME})(?: +({VERSION})| \(({VERSION})\))(?: +\S.*)?", re.ASCII)
-_HEAD = re.compile(r"Package +Version\b.*", re.ASCII)
+_HEAD = re.compile(
+    r"Package +Version\b.*|(?:.*[$%#>] *)?(?:\S*python\S* -m |uv )?pip\S* list\b.*", re.ASCII
+)
+_INSTALLED = re.compile(
+    rf"Requirement already satisfied: ({NAME})\S* in .*\(({VERSION})\)|Successfully installed (.+)",
+    re.ASCII,
+)
+_WHEEL = re.compile(rf"({NAME})-({VERSION})", re.ASCII)
 
 
 def read_pins(lines: Sequence[Line]) -> Iterator[Statement]:
@@ -43,6 +50,17 @@ def read_tables(lines: Sequence[Line]) -> Iterator[Statement]:
             rows = list(read_rows([(number, text)]))
             is_table = bool(rows)
             yield from rows
+
+
+def read_logs(lines: Sequence[Line]) -> Iterator[Statement]:
+    """Yield what `pip install` says that it has installed, or has found."""
+    for number, found in match_lines(_INSTALLED, lines):
+        if found[1]:
+            yield from state_package(found[1], found[2], number)
+        for word in (found[3] or "").split():
+            wheel = _WHEEL.fullmatch(word)
+            if wheel is not None:
+                yield from state_package(wheel[1], wheel[2], number)
 
 
 def read_rows(lines: Sequence[Line]) -> Iterator[Statement]:
