@@ -34,7 +34,7 @@ FORMATS = (
     Format("conda list", conda.read_tables),
     Format("Dockerfile", dockerfile.read_dockerfile),
     Format("nvidia-smi table", nvidia_smi.read_table),
-    Format("versions by name", named_versions.read_versions),
+    Format("list of versions", named_versions.read_versions),
 )
 LONGEST_LINE = 1000
 """The most characters of a line that is read: these formats have no longer ones."""
