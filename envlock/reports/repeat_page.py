@@ -40,9 +40,10 @@ th, td { padding: 2px 6px; text-align: right; min-width: 3.5em; border: 1px soli
 i.key { width: .9em; height: .9em; padding: 0; vertical-align: -.1em; }
 .maps { display: flex; flex-wrap: wrap; gap: 0 2rem; } section { max-width: 100%; }
 svg { width: 100%; min-width: 34rem; max-width: 60rem; font-size: 11px; } svg text { fill: currentColor; }
-polyline { fill: none; stroke-width: 1.5; } h4 { font-size: .9rem; margin: .6rem 0 .3rem; }
-@media print { body { font-size: 10pt; margin: 0; } pre { white-space: pre-wrap; } h2, h3, h4 { break-after: avoid; }
-  section, svg, tr { break-inside: avoid; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
+polyline { fill: none; stroke-width: 2; } h4 { font-size: .9rem; margin: .6rem 0 .3rem; }
+@media print { body { font-size: 10pt; margin: 0; } pre { white-space: pre-wrap; } h2, h3, h4, h3 + p { break-after: avoid; }
+  .wide { overflow: visible; } .short td, .short th { white-space: normal; overflow-wrap: break-word; } svg { min-width: 0; }
+  section, svg, tr, .facts { break-inside: avoid; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 .grid { stroke: var(--line); } .rug { fill: var(--bad); } .even { fill: var(--ok); fill-opacity: .35; }
 """
 
@@ -123,7 +124,8 @@ def _render_finding(finding: Finding, following: str | None) -> str:
     if finding.rule == "runs-differ" and following is not None:
         lines = lines[:-1]
     fix = _render_code(" ".join(lines))
-    return f'<p>{escape_text(finding.message)}. <span class="dim">{fix}</span></p>\n'
+    message = finding.message[:1].upper() + finding.message[1:]
+    return f'<p>{escape_text(message)}. <span class="dim">{fix}</span></p>\n'
 
 
 def _render_code(text: str) -> str:
@@ -154,8 +156,10 @@ def _list_colors() -> str:
     for n in range(HUES):
         # Neighbors are 150 degrees apart, so that consecutive lines are easy to distinguish.
         hue = f"hsl({(210 + n * 150) % 360} 65% 48%)"
+        # The line below shows in the gaps of one that hides it.
+        gaps = " stroke-dasharray: 7 5;" if n % 2 else ""
         rules.append(
-            f".s{n} circle {{ fill: {hue}; }} .s{n} polyline {{ stroke: {hue}; }} i.s{n} {{ background: {hue}; }}"
+            f".s{n} circle {{ fill: {hue}; }} .s{n} polyline {{ stroke: {hue};{gaps} }} i.s{n} {{ background: {hue}; }}"
         )
     return "\n".join([*rules, ""])
 
@@ -288,10 +292,13 @@ def _render_points(
     for run in _split_known(steps, row):
         path = " ".join(f"{places[step][0]:.1f},{places[step][1]:.1f}" for step in run)
         content += f'<polyline points="{path}"/>'
+    radius = 2 if number % 2 else 4  # see the gaps of its line
     if len(row) <= DOTS:
         for step, (x, y) in places.items():
             title = f"{escape_text(name)}, step {step}: {row[step]:.6g}"
-            content += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{title}</title></circle>'
+            content += (
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{title}</title></circle>'
+            )
     return f'<g class="s{number}">{content}</g>'
 
 

@@ -131,6 +131,8 @@ def test_the_chart_has_every_step_whose_distance_is_known_and_its_bar_all_steps(
     # No line goes over a step that was not measured.
     assert [line.count(",") for line in re.findall('<polyline points="([^"]+)"', text)] == [3, 1]
     assert "1 of them is not measured: the arrays are large." in text
+    # A line that has the same values is seen through the gaps.
+    assert re.findall(r"\.s([0-3]) polyline { stroke: [^;]+; stroke-dasharray", text) == ["1", "3"]
     assert Reader(text).bar == ["even", "rug"]
     assert "<title>step 0: the same bits</title>" in text
     assert "<title>steps 1 to 4: weights differ</title>" in text
