@@ -6,9 +6,9 @@
 COMMAND is envlock's command line, outside of the environments, and WHEEL the same envlock for their scripts. Each
 requirement is installed by uv and by pip, in an environment of each PYTHON and in one that also sees the packages of
 the first PYTHON. Each is captured under `strict`, moved, and gets other packages. Then ask: a script of another user
-with hardly any variable, pytest in a desktop's terminal, a notebook's kernel, `-m` with a spawned and a forked child,
-and `envlock verify`; and a script with another number of threads, which has to be refused. Runs as root, with uv on
-PATH. Exit code 1: anything else was refused, or that was not.
+with hardly any variable, pytest with its plugins in a desktop's terminal, a notebook's kernel, `-m` with a spawned, a
+forked and a fork server's child, a worker of Dask, and `envlock verify`; and a script with another number of threads,
+which has to be refused. Runs as root, with uv on PATH. Exit code 1: anything else was refused, or that was not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,15 @@ from pathlib import Path
 
 TIMEOUT = 1800  # seconds
 SYSTEM = "with the system's packages"
-ADDED = ("pytest", "ipykernel", "tqdm")
+ADDED = (
+    "pytest",
+    "pytest-xdist",
+    "pytest-cov",
+    "pytest-timeout",
+    "ipykernel",
+    "distributed",
+    "tqdm",
+)
 FILES = {
     "pyproject.toml": '[project]\nname = "days"\nversion = "1"\n',
     "train.py": """
@@ -48,9 +56,17 @@ import multiprocessing
 import train
 
 if __name__ == "__main__":
-    for method in ("spawn", "fork"):
+    for method in ("spawn", "fork", "forkserver"):
         with multiprocessing.get_context(method).Pool(1) as pool:
             assert pool.map(train.ask, [1]) == [1]
+""",
+    "dask_worker.py": """
+import train
+from distributed import Client, LocalCluster
+
+if __name__ == "__main__":
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        assert client.submit(train.ask).result(timeout=900) == 1
 """,
     "notebook.py": """
 from jupyter_client.manager import start_new_kernel
@@ -100,11 +116,12 @@ def list_days(command: str) -> list[Day]:
         Day("a script of another user, as cron starts it", (*NOBODY, "python", "train.py"), CRON),
         Day(
             "pytest in a desktop's terminal",
-            ("python", "-m", "pytest", "-q", "."),
+            ("python", "-m", "pytest", "-q", "-n", "1", "--cov", "train", "."),
             {**USUAL, **desktop},
         ),
         Day("a notebook's kernel", ("python", "notebook.py"), USUAL),
-        Day("-m, a spawned and a forked child", ("python", "-m", "workers"), USUAL),
+        Day("-m, and children of three kinds", ("python", "-m", "workers"), USUAL),
+        Day("a worker of Dask", ("python", "dask_worker.py"), USUAL),
         Day(
             "envlock verify", (command, "verify", "--policy", "strict", "--python", "python"), USUAL
         ),
