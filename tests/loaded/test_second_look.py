@@ -97,6 +97,23 @@ def test_a_library_that_computes_with_other_content_is_refused(environment: Envi
     assert refusal(environment, f"import tensorflow\n{load(library)}{IMPORT}") == expected
 
 
+def test_another_blas_in_the_folder_of_libraries_of_a_conda_environment_is_refused(environment: Environment) -> None:
+    """NumPy finds it by a name that all builds share: `conda install "libblas=*=*mkl"` replaces what that names."""
+    library = environment.folder / "lib/libcblas.so.3"
+    library.parent.mkdir()
+    builds = {"openblas": Path(shutil.copy(find_library("libm.so"), library.parent / "libopenblasp-r0.3.21.so"))}
+    builds["netlib"] = change(Path(shutil.copy(builds["openblas"], library.parent / "libcblas-netlib.so")))
+    write(environment.folder, {"site-packages/numpy/__init__.py": load(library), "conda-meta/history": ""})
+    library.symlink_to(builds["openblas"])
+    environment.run("capture")
+    assert environment.script(IMPORT).stdout == "went on False\n"
+    library.unlink()
+    library.symlink_to(builds["netlib"])
+    assert "x loaded.blas: not the locked file" in refusal(environment, IMPORT)
+    (found,) = environment.ask()
+    assert found.startswith("x loaded.blas: not the locked file")
+
+
 def test_a_library_of_a_package_that_is_replaced_where_it_is_is_refused(environment: Environment) -> None:
     plug_in(environment)
     library = environment.folder / "site-packages/tensorflow-plugins/p.so"
