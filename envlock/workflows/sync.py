@@ -20,7 +20,7 @@ from envlock.lock.temporary import open_draft_folder
 from envlock.packages import installer as installing
 from envlock.packages.installation import find_installation
 from envlock.packages.installed_distributions import describe_all_installed
-from envlock.packages.pins import Pin, list_pins, render_pins
+from envlock.packages.pins import BY_CONDA, Pin, list_pins, render_pins
 from envlock.packages.proofs import LeftOut, get_identities, get_own_name
 from envlock.packages.prover import keep_valid_proofs
 from envlock.packages.sources import find_source
@@ -187,6 +187,7 @@ def _make(
     plan = _plan(lock, model, Snapshot({}, {}), None, policy)
     progress.say(f"new environment: {folder}, with Python {interpreter.version}")
     _say_plan(plan, progress)
+    _say_conda(plan, ["create", "--name", "locked", f"python={interpreter.version}"], progress)
     if request.dry_run:
         return Synced(python, plan.left_out, None)
     with _open_environment(folder):
@@ -229,6 +230,7 @@ def _change(
     plan = _plan(lock, model, live, python, policy)
     progress.say(f"environment: {python}, with {count(len(_get_packages(live)), 'package')}")
     _say_plan(plan, progress)
+    _say_conda(plan, ["install", "--prefix", str(python.parent.parent)], progress)
     if request.dry_run:
         return Synced(python, plan.left_out, None)
     left_out = list(plan.left_out)
@@ -560,6 +562,15 @@ def _say_plan(plan: Plan, progress: Progress) -> None:
             progress.say(f"  {change}")
     for folder, pin in plan.folders.items():
         progress.say(f"  {pin.name}: {folder}, as it is now")
+
+
+def _say_conda(plan: Plan, words: Sequence[str], progress: Progress) -> None:
+    """Say how the packages that only conda installs come into an environment."""
+    missing = [f"{each.name}={each.version}" for each in plan.left_out if each.reason == BY_CONDA]
+    if missing:
+        command = shlex.join(["conda", *words, *missing])
+        rest = 'envlock sync --python "$CONDA_PREFIX/bin/python"'
+        progress.say(f"with conda first: `{command}`, and in that environment `{rest}`")
 
 
 def _rehearse(plan: Plan, installer: Installer) -> None:

@@ -193,6 +193,27 @@ def test_a_named_environment_is_shown_and_changed_to_the_locked_one(world: World
     assert world.lock.read_bytes() == before
 
 
+def test_into_an_environment_of_conda_goes_what_conda_has_not_installed(world: World) -> None:
+    def make(name: str, *more: str) -> Path:
+        python = world.make(name, "other", *more)
+        (python.parents[1] / "conda-meta").mkdir()
+        (installer,) = python.parents[1].glob("lib/*/site-packages/other-1.0.dist-info/INSTALLER")
+        installer.write_text("conda\n")
+        return python
+
+    world.capture(make("theirs", "thing==1.0", "more"))
+    _, err = world.sync("--dry-run", code=1)
+    version = ".".join(map(str, sys.version_info[:3]))
+    assert f"with conda first: `conda create --name locked python={version} other=1.0`" in err
+    mine = make("mine", "thing==2.0")
+    out, _ = world.sync("--python", str(mine))
+    assert out.startswith("matches under policy strict")
+    assert list_installed(mine) == {"thing": "1.0", "more": "1.0", "other": "1.0"}
+    plain = world.make("plain")
+    _, err = world.sync("--python", str(plain), "--dry-run", code=1)
+    assert f"with conda first: `conda install --prefix {world.root / 'plain'} other=1.0`" in err
+
+
 def test_another_wheel_of_the_same_version_is_refused_by_its_hash(world: World) -> None:
     world.capture(world.make("theirs", "thing==1.0"), hashes=True)
     make_wheel(world.index, "thing", "1.0", files={"thing.py": b"VERSION = 'other'\n"})
