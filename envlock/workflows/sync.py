@@ -32,7 +32,7 @@ from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.lockfile import SETTINGS
 from envlock.runtime.machines import is_machine
 from envlock.runtime.release import minor
-from envlock.runtime.report import ERROR, Report, clean, count
+from envlock.runtime.report import ABSENT, ERROR, Report, clean, count
 from envlock.runtime.user_cache import require_cache
 from envlock.runtime.version import __version__
 from envlock.workflows.folder_packages import find_folders
@@ -366,7 +366,9 @@ def _say_what_differs(
 ) -> None:
     """Say which facts of the machine differ, before anything is changed."""
     report = judge(lock.to_document(), live, policy)
-    paths = [str(each.where) for each in report.of(ERROR) if is_machine(str(each.where))]
+    findings = [each for each in report.of(ERROR) if is_machine(str(each.where))]
+    # What is asked only where a package is, such as what joblib counts, is asked at the end.
+    paths = [str(each.where) for each in findings if each.actual != ABSENT]
     if not paths:
         return
     number = count(len(paths), "fact")

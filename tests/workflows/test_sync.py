@@ -417,6 +417,16 @@ def test_another_machine_is_said_first_and_the_verdict_is_the_exit_code(world: W
     assert list_installed(world.project / ".venv/bin/python") == {"thing": "1.0"}
 
 
+@pytest.mark.parametrize("world", ["uv"], indirect=True)
+def test_what_is_asked_only_where_a_package_is_makes_no_other_machine(world: World) -> None:
+    make_wheel(world.root / "index", "joblib", "1.0")
+    lock = world.capture(world.make("theirs", "joblib"))
+    assert "joblib_count" in lock["facts"]["cpu"]
+    out, err = world.sync()
+    assert out.startswith("matches under policy strict")
+    assert "another machine" not in err
+
+
 @exhaustive
 @pytest.mark.parametrize("world", ["uv"], indirect=True)
 def test_nothing_else_is_changed(world: World) -> None:
