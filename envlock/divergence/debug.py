@@ -94,7 +94,7 @@ Observer = Callable[[Request, Path], Observed]
 
 
 def debug(
-    request: Request, say: Say, observer: Observer | None = None, *, processes: bool = True
+    request: Request, say: Say, observer: Observer | None = None
 ) -> Report[DivergeEvidence]:
     """Return what makes the runs differ.
 
@@ -102,7 +102,6 @@ def debug(
         request: what to run.
         say: gets lines of progress.
         observer: makes the runs; child processes when not given.
-        processes: whether it makes them in processes of their own, where more can be tried.
 
     Raises:
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
@@ -113,13 +112,10 @@ def debug(
         if observer is None:
             observer = partial(observe, say=say, session=session)
         request = replace(request, since=time.time())
-        search = _Search(request, folder, say, observer, processes)
+        search = _Search(request, folder, say, observer)
         try:
             return report(search.find_evidence())
         except KeyboardInterrupt as stop:
-            # In the user's own process, an interrupt is the user's.
-            if not processes:
-                raise
             # At once, so that nothing computes on while this is put together.
             session.kill()
             found = search.describe_known(str(stop) or "Ctrl-C")
@@ -136,7 +132,6 @@ class _Search:
     folder: Path
     say: Say
     observer: Observer
-    processes: bool
     count: int = 0
     own: Observed | None = None
     """What the program's own mode showed."""
@@ -249,7 +244,7 @@ class _Search:
     def _compare_kept(self, own: Observed) -> list[str]:
         """Return a note where runs differ as `envlock repeat` makes them, without loading the module again."""
         is_loaded_again = self.request.target.function is not None and not self.request.fresh
-        if not self.processes or not is_loaded_again or own.failures or not own.comparison.shown:
+        if not is_loaded_again or own.failures or not own.comparison.shown:
             return []
         try:
             seen = self._try(KEEPING, replace(self.request, runs=2, keeps=True))
@@ -298,7 +293,7 @@ class _Search:
         later = leave_out_first(found)
         if later.comparison.first is not None and later.comparison.first.kind == "sequence":
             return found
-        if self.processes and not self._has_other_first(request):
+        if not self._has_other_first(request):
             return found
         return later
 
@@ -412,7 +407,7 @@ class _Search:
 
     def _watch_lines(self, base: Request, first: Difference) -> Made | None:
         """Return the statement of the program that made the value; None where that does not show."""
-        if not self.processes or first.kind == "data":
+        if first.kind == "data":
             return None
         watched = replace(base, runs=min(WATCHED, base.runs), lines=first.index)
         try:
@@ -462,7 +457,7 @@ class _Search:
         """Return the sentence that says how it shows that the first run left what the others found; None where
         it does not: the first run alone must have been different, and none be so when all are repeated.
         """
-        if not self.processes or len(set(first.groups[1:])) > 1 or first.kind == "data":
+        if len(set(first.groups[1:])) > 1 or first.kind == "data":
             return None
         # Whole, where Python decided: what a clock ends, it ends at another step each time.
         request = self.request
@@ -488,14 +483,11 @@ class _Search:
 
     def _explain_graph(self, own: Observed, levels: list[Level]) -> DivergeEvidence:
         """Return the report on runs that differ in graphs only."""
-        racing = not (own.answers.get("suspects") or {}).get("xla")
-        # It is a setting of a process: in the user's own it stays as it is.
-        if self.processes:
-            alone = replace(self.request, serial=True)
-            tried = self._try("trying one operation of a graph at a time", alone)
-            racing = tried.comparison.first is None
-            outcome = "the runs are identical" if racing else "the runs still differ"
-            self.because.append(f"with one inter-op thread, {outcome}")
+        alone = replace(self.request, serial=True)
+        tried = self._try("trying one operation of a graph at a time", alone)
+        racing = tried.comparison.first is None
+        outcome = "the runs are identical" if racing else "the runs still differ"
+        self.because.append(f"with one inter-op thread, {outcome}")
         suspects = list_suspects(own, racing=racing)
         found = self._make_evidence("graph", own, levels)
         found = replace(found, because=tuple(self.because), source=(), source_from=0)
@@ -550,7 +542,7 @@ class _Search:
             notes.append(
                 "threads changed one variable in another order in each run; this time the results are equal"
             )
-        if seen.comparison.first is None and not self.request.fresh and self.processes:
+        if seen.comparison.first is None and not self.request.fresh:
             notes.append(
                 "all runs were in one process; `--fresh` also finds differences between processes"
             )

@@ -295,7 +295,7 @@ class PackageIndex:
         for file in sorted(folder.glob("*.whl")):
             with contextlib.suppress(InvalidWheelFilename):
                 is_named = canonicalize_name(parse_wheel_filename(file.name)[0]) == wanted.name
-                cached = wheel_cache.find_intact(file, wanted.sha256, None) if is_named else None
+                cached = wheel_cache.find_intact(file, wanted.sha256) if is_named else None
                 if cached is not None:
                     return Offer(file.name, cached.sha256, cached.size, file)
         return None

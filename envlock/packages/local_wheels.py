@@ -210,7 +210,7 @@ def into_cache(wheel: Path, folder: Path) -> Path:
     try:
         sha256 = wheel_cache.hash_file(wheel).sha256
         target = wheel_cache.prepare(folder, sha256) / wheel.name
-        if wheel_cache.find_intact(target, sha256, None) is None:
+        if wheel_cache.find_intact(target, sha256) is None:
             with wheel.open("rb") as source, replace_file(target, "wheel") as stream:
                 shutil.copyfileobj(source, stream)
     except OSError as error:

@@ -38,7 +38,7 @@ def prepare(cache: Path, sha256: str = "") -> Path:
     return cache / below
 
 
-def find_intact(target: Path, sha256: str | None, size: int | None) -> CachedFile | None:
+def find_intact(target: Path, sha256: str | None) -> CachedFile | None:
     """Return the cached file if it has the expected hash, which is computed again; a file with
     another hash is removed.
     """
@@ -48,7 +48,7 @@ def find_intact(target: Path, sha256: str | None, size: int | None) -> CachedFil
         found = hash_file(target)
     except OSError:
         return None
-    if found.sha256 == sha256 and size in (None, found.size):
+    if found.sha256 == sha256:
         return found
     target.unlink(missing_ok=True)
     return None

@@ -62,7 +62,7 @@ def verify_image(
     return report
 
 
-def promises(environ: Mapping[str, str], venv: str = VENV) -> List[Finding]:
+def promises(environ: Mapping[str, str]) -> List[Finding]:
     """Return a finding for each variable that the image sets, that no lockfile has, and that has
     another value here.
     """
@@ -71,7 +71,7 @@ def promises(environ: Mapping[str, str], venv: str = VENV) -> List[Finding]:
         if environ.get(name) != value:
             findings.append(_make_finding(name, value, environ.get(name), WHY_VALUE))
     first = _find_python_folder(environ.get("PATH", os.defpath))
-    own = os.path.join(venv, "bin")
+    own = os.path.join(VENV, "bin")
     if os.path.exists(os.path.join(own, "python")) and first != own:
         findings.append(_make_finding("PATH", own, first, WHY_PATH))
     return findings

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 HINT = "set XDG_CACHE_HOME to a folder of your own"
 
 
-def find_cache(environ: Mapping[str, str], part: str = "") -> Optional[str]:
-    """Return the folder of envlock's cache or of one part; None if this user has no home folder.
+def find_cache(environ: Mapping[str, str]) -> Optional[str]:
+    """Return the folder of envlock's cache; None if this user has no home folder.
 
     It need not exist, and its content may be believed only after `read_own_file` or `make_cache`
     has looked at the owner.
@@ -33,7 +33,7 @@ def find_cache(environ: Mapping[str, str], part: str = "") -> Optional[str]:
         if not os.path.isabs(home):
             return None
         cache = os.path.join(home, ".cache")
-    return os.path.join(cache, "envlock", part) if part else os.path.join(cache, "envlock")
+    return os.path.join(cache, "envlock")
 
 
 def make_cache(environ: Mapping[str, str], part: str = "") -> str:

@@ -339,8 +339,6 @@ def test_a_search_that_is_stopped_in_the_first_runs_tells_of_those_that_ended(
     assert report.findings[-1].message == (
         "SIGTERM came while running the program in its own mode: this is what was known by then"
     )
-    with pytest.raises(KeyboardInterrupt):
-        debug(request, lambda text: None, observer, processes=False)
 
 
 def test_a_search_that_is_stopped_later_tells_what_was_seen_and_tried() -> None:

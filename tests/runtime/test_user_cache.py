@@ -49,8 +49,6 @@ def become_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_where_the_cache_is(environ: dict[str, str], folder: str | None) -> None:
     assert find_cache(environ) == folder
-    if folder is not None:
-        assert find_cache(environ, "data") == f"{folder}/data"
 
 
 def test_a_folder_is_made_for_this_user_alone_whatever_the_umask_was(top: Path) -> None:

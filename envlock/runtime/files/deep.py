@@ -84,9 +84,7 @@ def _survey_environment() -> Survey:
     return survey(sys.prefix, folders)
 
 
-def find_newer_bytecode(
-    compiled: list[CompiledFile], prefix: str, epoch: int = EPOCH
-) -> list[Fault]:
+def find_newer_bytecode(compiled: list[CompiledFile], prefix: str) -> list[Fault]:
     """Return the bytecode below `prefix` that is newer than the build and not compiled from its
     source.
     """
@@ -95,14 +93,14 @@ def find_newer_bytecode(
     for file in compiled:
         if not file.path.startswith(prefix + "/"):
             continue
-        if _is_newer(file.path, epoch) and not _is_of_its_source(file):
+        if _is_newer(file.path) and not _is_of_its_source(file):
             faults.append(Fault("bytecode", file.path, what))
     return faults
 
 
-def _is_newer(path: str, epoch: int) -> bool:
+def _is_newer(path: str) -> bool:
     try:
-        return os.stat(path).st_mtime_ns != epoch * 10**9
+        return os.stat(path).st_mtime_ns != EPOCH * 10**9
     except OSError:
         return False
 
