@@ -7,7 +7,6 @@ docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
 docs/reference/remedies.md    from tests/remedies/remedies.toml
-docs/reference/advice.md      from tests/diagnosis/advice.toml
 docs/reference/cli.md         from the help of each command
 docs/reference/python.md      from the docstrings of the public names
 README.md                     the table of commands
@@ -27,7 +26,6 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-import advice_page
 import determinism_page
 import lint_page
 import python_page
@@ -450,7 +448,6 @@ def outputs() -> dict[str, str]:
         "envlock/data/settings.schema.json": settings_schema.render(),
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/lint.md": lint_page.page(),
-        "docs/reference/advice.md": advice_page.page(),
         "docs/reference/remedies.md": remedies_page.page(),
         "docs/reference/policies.md": policies_page(),
         "docs/reference/cli.md": cli_page(),

@@ -12,9 +12,10 @@ HEAD = """\
 <!-- written by tools/generate.py from tests/remedies/remedies.toml -->
 # Was the remedy right? Each line, obeyed
 
-A verdict is half of the job; the other half is the line below it. For each remedy that names a test below, the test makes the
-state, reads the printed line, does what it says (a command, a variable with its value, or a sentence) and asks envlock again.
-The answer has to be green, or another finding than before: never the same, never a circle, never a line that cannot be typed.
+A verdict is half of the job; the other half is the line below it. For each remedy that is obeyed, a test
+(named in `tests/remedies/remedies.toml`) makes the state, reads the printed line, does what it says (a command, a variable with
+its value, or a sentence) and asks envlock again. The answer has to be green, or another finding than before: never the same, never a
+circle, never a line that cannot be typed.
 What a verdict is worth is counted on [the page of the oracle](../concepts/oracle.md).
 
 """
@@ -28,9 +29,8 @@ TITLES = {
 
 
 def page() -> str:
-    """Return the page: the count, a table for each kind of source, and what cannot be changed here."""
-    sections = "".join(_section(of) for of in TITLES)
-    return f"{HEAD}{_count()}{sections}{_hints()}{_elsewhere()}"
+    """Return the page: the count, what no test obeys, and what cannot be changed here."""
+    return f"{HEAD}{_count()}{_for_a_person()}{_hints()}{_elsewhere()}"
 
 
 def _count() -> str:
@@ -62,27 +62,9 @@ def _count_row(title: str, rows: list[Remedy]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _section(of: str) -> str:
-    lines = [
-        f"\n## {TITLES[of]}\n",
-        "| remedy | kind | obeyed by, or why not | outcome |",
-        "|---|---|---|---|",
-    ]
-    for row in load_remedies():
-        if row.of == of:
-            name = (
-                ", ".join(f"`{word}`" for word in row.name.split())
-                if of not in ("diverge", "repeat")
-                else row.name
-            )
-            by = (
-                f"`{row.obeyed.rpartition('/')[2].partition('::')[0]}`"
-                if row.obeyed
-                else row.reason
-            )
-            kind = {"open": "not obeyed yet", "person": "for a person"}.get(row.kind, row.kind)
-            lines.append(f"| {name} | {kind} | {by} | {row.outcome} |")
-    return "\n".join(lines) + "\n"
+def _for_a_person() -> str:
+    rows = [f"| `{row.name}` | {row.reason} |\n" for row in load_remedies() if row.reason]
+    return f"\n| for a person | why |\n|---|---|\n{''.join(rows)}"
 
 
 def _hints() -> str:
