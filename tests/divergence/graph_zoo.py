@@ -58,12 +58,6 @@ def fractional_pool() -> dict[str, Any]:
     return {"pooled": tf.reduce_sum(pooled)}
 
 
-def flipped_images() -> Iterator[dict[str, Any]]:
-    images = tf.reshape(tf.constant(ROWS), (4, 16, 16, 4))
-    for _ in range(3):
-        yield {"images": tf.image.random_flip_left_right(images) * 2.0}  # flipped_images
-
-
 def stamped() -> dict[str, Any]:
     decay = tf.exp(-tf.cast(tf.timestamp() % 1.0, tf.float32))  # stamped
     return {"decayed": decay * ROWS[0]}
@@ -133,16 +127,6 @@ def loop_noise() -> dict[str, Any]:
     return {f"walk {number}": walk(64) for number in range(5)}
 
 
-def traced_noise() -> dict[str, Any]:
-    """NumPy's number is drawn once, when the graph is made."""
-
-    @tf.function  # type: ignore[untyped-decorator]
-    def forward(x: Any) -> Any:
-        return x + np.random.rand(64).astype("float32")  # traced_noise
-
-    return {"out": forward(tf.constant(ROWS))}
-
-
 def queue_of_tensors() -> dict[str, Any]:
     rows: queue.Queue[Any] = queue.Queue()
 
@@ -157,18 +141,6 @@ def queue_of_tensors() -> dict[str, Any]:
     for _ in threads:
         total = tf.tanh(total * 0.9 + rows.get())  # queue_of_tensors
     return {"total": total}
-
-
-def lost_update() -> dict[str, Any]:
-    shared = tf.Variable(tf.zeros((64,)), name="shared")
-
-    def work(number: int) -> None:
-        for _ in range(5):
-            _pause()
-            shared.assign(tf.sin(shared * 0.9 + ROWS[number]))  # lost_update
-
-    _together(work, 3)
-    return {"shared": shared}
 
 
 def stale_reader() -> dict[str, Any]:
@@ -228,47 +200,6 @@ def clean_counter() -> dict[str, Any]:
 
     _together(work, 3)
     return {"count": count}
-
-
-def clean_producer() -> dict[str, Any]:
-    rows: queue.Queue[Any] = queue.Queue(2)
-
-    def load() -> None:
-        for row in ROWS[:8]:
-            _pause()
-            rows.put(tf.sin(row))
-
-    threading.Thread(target=load).start()
-    total = tf.zeros((64,))
-    for _ in range(8):
-        total = tf.tanh(total * 0.9 + rows.get())
-    return {"total": total}
-
-
-def clean_mirrored_dropout() -> Iterator[dict[str, Any]]:
-    tf.keras.utils.set_random_seed(0)
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    with strategy.scope():
-        weights = tf.Variable(tf.ones((64,)))
-
-    def step() -> Any:
-        weights.assign_sub(0.1 * tf.nn.dropout(weights * ROWS[0], 0.5, seed=3))
-        return tf.reduce_sum(weights)
-
-    @tf.function  # type: ignore[untyped-decorator]
-    def train() -> Any:
-        return strategy.reduce("SUM", strategy.run(step), axis=None)
-
-    for _ in range(3):
-        yield {"loss": train()}
-
-
-def clean_xla() -> dict[str, Any]:
-    @tf.function(jit_compile=True)  # type: ignore[untyped-decorator]
-    def forward(x: Any, seed: Any) -> Any:
-        return tf.reduce_mean(tf.nn.relu(x @ tf.transpose(x)) * tf.random.stateless_uniform((64, 64), seed))
-
-    return {f"loss {number}": forward(tf.constant(ROWS), (number, 0)) for number in range(3)}
 
 
 def clean_normalized() -> dict[str, Any]:
