@@ -93,9 +93,7 @@ UNSEEDED = "seed=0 seed2=0"
 Observer = Callable[[Request, Path], Observed]
 
 
-def debug(
-    request: Request, say: Say, observer: Observer | None = None
-) -> Report[DivergeEvidence]:
+def debug(request: Request, say: Say, observer: Observer | None = None) -> Report[DivergeEvidence]:
     """Return what makes the runs differ.
 
     Args:
