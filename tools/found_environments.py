@@ -3,7 +3,7 @@
     python tools/found_environments.py [--tools DIR]     # Linux, Python 3.11 or newer; a minute
 
 Every environment has a TensorFlow whose local version names it, so that a lockfile says which one was taken. envlock is
-installed as a tool of its own, by `uv tool install`. The table goes to stdout: docs/reference/environments.md has it.
+installed as a tool of its own, by `uv tool install`. The table goes to stdout.
 """
 
 from __future__ import annotations
