@@ -75,7 +75,6 @@ _EXPORTS = {
     "save": "envlock.lock.document",
     "stamp": "envlock.runtime.stamp",
     "sync": "envlock.workflows.sync",
-    "update_canary": "envlock.workflows.canary",
     "unload_ipython_extension": "envlock.integrations.jupyter",
     "upgrade": "envlock.workflows.upgrade",
     "vendor": "envlock.workflows.vendor",
@@ -122,7 +121,6 @@ if TYPE_CHECKING:
     from envlock.workflows.build import dockerfile as dockerfile
     from envlock.workflows.build import rebuild as rebuild
     from envlock.workflows.canary import canary as canary
-    from envlock.workflows.canary import update_canary as update_canary
     from envlock.workflows.capture import add_machine as add_machine
     from envlock.workflows.capture import capture as capture
     from envlock.workflows.capture_image import capture_image as capture_image

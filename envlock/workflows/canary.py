@@ -24,7 +24,7 @@ from envlock.runtime.errors import FactError
 from envlock.runtime.judgement import build_policy
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Report, sort_findings
-from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
+from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.locks import get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
 
@@ -37,7 +37,6 @@ def canary(
     lock: Source | None = None,
     *,
     python: Path | None = None,
-    pinned: Settings | None = None,
     progress: Progress = SILENT,
 ) -> Report[CanaryEvidence]:
     """Return the canary of this environment, and its differences from that of a lockfile, if one is
@@ -49,7 +48,6 @@ def canary(
     Args:
         lock: the lockfile to compare with; None compares with nothing.
         python: the interpreter of the environment; this one when not given.
-        pinned: the settings that the canary applies; those of the lockfile's canary when not given.
         progress: shows what is being done.
 
     Raises:
@@ -63,8 +61,7 @@ def canary(
         model = load_lock(lock)
         locked = model.numerics
     environment = LiveEnvironment(python, collect_live(python))
-    settings = pinned or get_settings(locked)
-    found = measure(settings, environment, progress, locked)
+    found = measure(get_settings(locked), environment, progress, locked)
     if model is None or locked is None:
         return Report(
             [],
@@ -74,31 +71,6 @@ def canary(
         )
     rules = build_policy(model.to_document())
     return _make_report(compare(locked, found.numerics), rules, get_subject(lock), found)
-
-
-def update_canary(
-    lock: Lockfile,
-    *,
-    python: Path | None = None,
-    pinned: Settings | None = None,
-    progress: Progress = SILENT,
-) -> Lockfile:
-    """Return the lockfile with the canary of this environment, which must be the one that the
-    lockfile describes.
-
-    The operations that the lockfile's canary has from programs are computed again, without the
-    programs.
-
-    Raises:
-        EnvironmentMismatch: the packages are not those of the lockfile.
-        FactError: the canary cannot be computed.
-        UsageError: there is no such interpreter.
-    """
-    environment = LiveEnvironment(python, collect_live(python))
-    refuse_another_environment(lock, environment.snapshot)
-    settings = pinned or Settings()
-    found = measure(settings, environment, progress, lock.numerics)
-    return lock.model_copy(update={"numerics": found.numerics})
 
 
 def add_canary(
