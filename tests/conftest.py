@@ -191,7 +191,7 @@ class Command:
         self.environ = environ or {}
 
     def __call__(
-        self, *args: str, environ: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 60
+        self, *args: str, environ: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
         """Run it; `environ` is added to a plain environment."""
         more = {**self.environ, **(environ or {})}

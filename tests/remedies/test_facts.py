@@ -134,9 +134,13 @@ def keras(*values: object) -> Callable[[World], object]:
 
 
 def with_data(world: World) -> None:
-    """Name an input file in the settings of the project."""
+    """Name an input file in the settings of the project.
+
+    There is no cache: on a slow machine the first question alone would find a note of the contents.
+    """
     put("project", "pyproject.toml", DATA)(world)
     put("project", "in.csv", "1,2\n")(world)
+    world.environ["XDG_CACHE_HOME"] = os.devnull
 
 
 def with_user_site(world: World) -> None:
