@@ -460,8 +460,9 @@ def test_a_row_with_a_wrong_size(prefix: Prefix) -> None:
         (b"\xff", 17_000_000, "its RECORD is larger than 16 MB"),
         (b"a,,\n", 300_000, "its RECORD has more than 200,000 lines"),
         (b'"', 1, DAMAGED),
+        (b"a,b\nc,,\n", 90_000, DAMAGED.replace("one line is", "90000 lines are")),
     ],
-    ids=["noise", "large", "many lines", "a quote"],
+    ids=["noise", "large", "many lines", "a quote", "each second line"],
 )
 def test_a_record_of_garbage(garbage: bytes, times: int, what: str | None, prefix: Prefix) -> None:
     (prefix.site / "six-1.17.0.dist-info/RECORD").write_bytes(garbage * times)

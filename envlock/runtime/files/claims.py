@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -185,9 +186,13 @@ def _parse_record(text: str) -> tuple[list[Row], str | None]:
             else:
                 readable.append(row)
     # Of a path with several commas that are not quoted, pip keeps the beginning, and adds a row for
-    # the file.
-    added = [row.path for row in readable if row.hash is None]
-    damaged = [line for line in damaged if not any(path.startswith(line) for path in added)]
+    # the file. Of sorted paths, those that begin with a line are the next ones.
+    added = sorted(row.path for row in readable if row.hash is None)
+    damaged = [
+        line
+        for line in damaged
+        if not any(path.startswith(line) for path in added[bisect_left(added, line) :][:1])
+    ]
     if not damaged:
         return readable, None
     what = "one line is" if len(damaged) == 1 else f"{len(damaged)} lines are"
