@@ -31,17 +31,17 @@ def is_name(text: str) -> bool:
     return all(char.isalnum() or char in IN_NAMES for char in text)
 
 
-def node_list(names: Iterable[str]) -> str:
+def format_nodes(names: Iterable[str]) -> str:
     """Return the names of nodes as one word; names that differ in one number are combined."""
     return ",".join([word for word, _ in _make_words(names)])
 
 
-def few(names: Collection[str], limit: int) -> str:
+def shorten_nodes(names: Collection[str], limit: int) -> str:
     """Return the names of nodes in at most `limit` characters, and the number of those left out.
 
     At least one name is shown.
     """
-    text = node_list(names)
+    text = format_nodes(names)
     if len(text) <= limit or len(set(names)) == 1:
         return text
     shown, left = _fit_words(_make_words(names), limit)

@@ -4,7 +4,7 @@ once in a report. Pure.
 
 from __future__ import annotations
 
-from envlock.fleet.node_names import few, node_list
+from envlock.fleet.node_names import format_nodes, shorten_nodes
 from envlock.runtime.device_ranges import format_ranges
 from envlock.runtime.report import count
 
@@ -53,7 +53,7 @@ class Places:
         list.
         """
         if nodes not in self._names:
-            name = node_list(nodes)
+            name = format_nodes(nodes)
             if len(name) > NAMED and len(nodes) > 1:
                 self.sets[str(len(self.sets) + 1)] = name
                 name = f"node set {len(self.sets)}"
@@ -66,7 +66,7 @@ class Places:
         for nodes, name in self._names.items():
             if name.startswith("node set "):
                 number = count(len(nodes), "node")
-                notes.append(f"{name} has {number}: {few(nodes, SET_SHOWN)}")
+                notes.append(f"{name} has {number}: {shorten_nodes(nodes, SET_SHOWN)}")
         left = len(notes) - SETS_SHOWN
         if left <= 0:
             return notes

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from envlock.fleet.check_settings import get_asked
 from envlock.fleet.fleet_evidence import FleetEvidence
-from envlock.fleet.node_names import node_list
+from envlock.fleet.node_names import format_nodes
 from envlock.fleet.node_sets import Places, find_missing, group_by, order
 from envlock.fleet.problems import (
     COMMAND,
@@ -86,7 +86,7 @@ class Group:
             "root": self.root,
             "count": len(ranks),
             "ranks": format_ranges(ranks),
-            "nodes": node_list(nodes),
+            "nodes": format_nodes(nodes),
         }
         if self.odd:
             values["differs"] = [finding.message for finding in self.odd]

@@ -17,7 +17,7 @@ from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterable, Iterator, Mapping, Optional
+    from typing import Callable, Dict, Iterable, Iterator, Optional
 
     from envlock.runtime.facts import Document
 
@@ -35,10 +35,10 @@ DIGITS = {"sha256": 64, "md5": 32}
 """How many hexadecimal digits a digest of data has, by its algorithm."""
 
 CONFLICT = b"<<<<<<< "
-PASTED = "name a lockfile; `envlock diff FILE live` reads a freeze and other pasted texts"
 """How the two sides begin in a file that git could not merge:
 https://git-scm.com/docs/git-merge#_how_conflicts_are_presented
 """
+PASTED = "name a lockfile; `envlock diff FILE live` reads a freeze and other pasted texts"
 
 UPGRADES: Dict[int, Upgrade] = {}
 """Older `lock_version` -> the function that upgrades a document to the next version. Empty while 1
@@ -78,7 +78,7 @@ def find(start: str) -> Optional[str]:
     if os.path.lexists(here):
         return here
     border = find_project(start)
-    for path in _iter_upwards(start, NAME):
+    for path in _iter_upwards(start):
         if _is_within(path, border):
             return path
     return None
@@ -87,7 +87,7 @@ def find(start: str) -> Optional[str]:
 def find_outside(start: str) -> Optional[str]:
     """Return the nearest `envlock.lock` above the project of the folder `start`: another project's, or None."""
     border = find_project(start)
-    for path in _iter_upwards(start, NAME):
+    for path in _iter_upwards(start):
         if not _is_within(path, border):
             return path
     return None
@@ -117,11 +117,11 @@ def find_project(start: str) -> str:
         folder = parent
 
 
-def _iter_upwards(start: str, name: str) -> Iterator[str]:
-    """Yield each file of that name in the folder `start` and above it."""
+def _iter_upwards(start: str) -> Iterator[str]:
+    """Yield each lockfile in the folder `start` and above it."""
     folder = os.path.abspath(start)
     while True:
-        candidate = os.path.join(folder, name)
+        candidate = os.path.join(folder, NAME)
         if os.path.lexists(candidate):
             yield candidate
         parent = os.path.dirname(folder)
@@ -144,16 +144,16 @@ def _mentions_envlock(file: str) -> bool:
         return False
 
 
-def read_file(path: str, upgrades: Optional[Mapping[int, Upgrade]] = None) -> Document:
+def read_file(path: str) -> Document:
     """Return the validated document in a lockfile, upgraded to `LOCK_VERSION`.
 
     Raises:
         LockfileError: it is missing, not a regular file, too large, or not a lockfile.
     """
-    return parse(_read_bytes(path), path, upgrades)
+    return parse(_read_bytes(path), path)
 
 
-def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = None) -> Document:
+def parse(data: bytes, name: str) -> Document:
     """Return the validated document in `data`, upgraded to `LOCK_VERSION`; `name` is for messages.
 
     Raises:
@@ -172,9 +172,7 @@ def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = No
         raise LockfileError(f"lockfile {name} is not valid: {error}", hint=PASTED) from None
     if not isinstance(document, dict):
         raise _invalid(name, f"it is {_kind(document)}, not an object")
-    if upgrades is None:
-        upgrades = UPGRADES
-    document = _upgrade(document, name, upgrades)
+    document = _upgrade(document, name)
     problem = next(_iter_problems(document), None)
     if problem is not None:
         raise _invalid(name, problem)
@@ -230,7 +228,7 @@ def _read_bytes(path: str) -> bytes:
         os.close(fd)
 
 
-def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> Document:
+def _upgrade(document: Document, name: str) -> Document:
     version = document.get("lock_version")
     # `type`, not `isinstance`: true is an int, but not a version.
     if type(version) is not int:
@@ -239,10 +237,10 @@ def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> 
     if version > LOCK_VERSION:
         raise _too_new(document, name, version)
     while version < LOCK_VERSION:
-        if version not in upgrades:
+        if version not in UPGRADES:
             raise _invalid(name, f"unknown lock_version {version}")
         try:
-            document = dict(upgrades[version](document), lock_version=version + 1)
+            document = dict(UPGRADES[version](document), lock_version=version + 1)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise _invalid(name, f"it is not a valid document of lock_version {version}") from None
         version += 1

@@ -1,4 +1,4 @@
-"""The modules that the code at the start of Python imports, if they belong to no package that is held.
+"""The modules that code at the start of Python imports and that neither the standard library nor a package has.
 
 A line `import hook` in a .pth file says nothing about what `hook` does.
 """
@@ -36,8 +36,8 @@ def collect_modules(
 ) -> Tree:
     """Return the digest of each module that some code imports, and of what these import, by name.
 
-    Modules of the standard library and of installed packages are left out: their versions are facts. One that
-    hides an installed module is not, and runs in its place also in the usual lines of installers.
+    Modules of the standard library and of installed packages are left out: their versions are facts. A module
+    that hides an installed one is listed; it also runs where the usual lines of installers import that name.
     """
     hiding = {
         name
@@ -52,7 +52,7 @@ def collect_modules(
     while pending and len(facts) < LIMIT:
         name = pending.pop(0)
         top = name.partition(".")[0]
-        if name in seen or (top not in hiding and _is_held(host, top, read_module)):
+        if name in seen or (top not in hiding and _is_known(host, top, read_module)):
             continue
         seen.add(name)
         try:
@@ -127,7 +127,7 @@ def _list_absolute(name: str, module: str) -> List[str]:
     return [".".join([*folder, *filter(None, [plain])]) for folder in folders if folder]
 
 
-def _is_held(host: Host, name: str, read_module: Reader) -> bool:
+def _is_known(host: Host, name: str, read_module: Reader) -> bool:
     """Return whether a module is of the standard library, or of an installed package."""
     library: Optional[frozenset[str]] = getattr(sys, "stdlib_module_names", None)  # from 3.10 on
     if name in sys.builtin_module_names or (library is not None and name in library):

@@ -16,7 +16,7 @@ from envlock.fleet import fleet_assertion
 from envlock.fleet.digest import DOCUMENT_SIZE, LINES, PARTS, SIZE, digest, split_by_root
 from envlock.fleet.fleet_assertion import Verdict, gather_report
 from envlock.fleet.folder import Folder
-from envlock.fleet.node_names import NAME_LIMIT, few, node_list
+from envlock.fleet.node_names import NAME_LIMIT, format_nodes, shorten_nodes
 from envlock.fleet.node_sets import find_missing, list_ranks
 from envlock.fleet.ranks import Rank
 from envlock.fleet.reduction import reduction
@@ -178,8 +178,8 @@ def test_no_names_and_no_groups_make_a_report_long(crowd: tuple[list[Made], int]
 
 @given(st.lists(NAMES, min_size=1, max_size=60, unique=True), st.integers(1, 400))
 def test_a_short_list_counts_what_it_leaves_out(names: list[str], limit: int) -> None:
-    text = few(names, limit)
-    whole = node_list(names)
+    text = shorten_nodes(names, limit)
+    whole = format_nodes(names)
     if text == whole:
         assert len(text) <= limit or len(names) == 1
         return
@@ -190,8 +190,8 @@ def test_a_short_list_counts_what_it_leaves_out(names: list[str], limit: int) ->
 
 def test_the_number_that_differs_becomes_ranges() -> None:
     names = [f"ip-10-0-12-{each}.ec2.internal" for each in range(9, 12)]
-    assert node_list(names) == "ip-10-0-12-[9-11].ec2.internal"
-    assert node_list([*names, "ip-10-0-13-9.ec2.internal"]) == (
+    assert format_nodes(names) == "ip-10-0-12-[9-11].ec2.internal"
+    assert format_nodes([*names, "ip-10-0-13-9.ec2.internal"]) == (
         "ip-10-0-12-[9-11].ec2.internal,ip-10-0-13-9.ec2.internal"
     )
 

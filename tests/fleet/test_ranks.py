@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.fleet.node_names import node_list
+from envlock.fleet.node_names import format_nodes
 from envlock.fleet.ranks import LONGEST, find_rank
 from envlock.runtime.device_ranges import format_ranges
 from envlock.runtime.errors import UsageError
@@ -184,7 +184,7 @@ def test_names_are_short_and_name_no_other_folder(name: str) -> None:
     ],
 )
 def test_nodes_are_listed_as_slurm_lists_them(names: list[str], expected: str) -> None:
-    assert node_list(names) == expected
+    assert format_nodes(names) == expected
 
 
 def expanded(text: str) -> list[str]:
@@ -209,7 +209,7 @@ def expanded(text: str) -> list[str]:
 
 @given(st.lists(st.from_regex(r"\A[a-c]{0,2}(0|00)?[1-9][0-9]{0,2}[x-z]?\Z"), unique=True))
 def test_a_list_has_every_node_once(names: list[str]) -> None:
-    assert sorted(expanded(node_list(names))) == sorted(names)
+    assert sorted(expanded(format_nodes(names))) == sorted(names)
 
 
 @given(st.sets(st.integers(0, 60)))

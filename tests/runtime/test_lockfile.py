@@ -17,6 +17,7 @@ from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import (
     DEPTH_LIMIT,
     SIZE_LIMIT,
+    UPGRADES,
     are_facts,
     find,
     find_outside,
@@ -455,27 +456,30 @@ def _from_0(old: dict[str, Any]) -> dict[str, Any]:
     return {**old, "unavailable": {}, "policy": {"name": old["policy"].lower(), "overrides": {}}}
 
 
-def test_an_older_version_is_upgraded_step_by_step(tmp_path: Path) -> None:
+def test_an_older_version_is_upgraded_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ancient = encode(document(lock_version=-1, unavailable=..., policy=..., tier="Strict"))
     old = encode(document(lock_version=0, unavailable=..., policy="Strict"))
-    steps = {0: _from_0, -1: lambda d: {**{k: v for k, v in d.items() if k != "tier"}, "policy": d["tier"]}}
-    assert parse(old, "x.lock", steps) == document(unavailable={})
-    assert parse(ancient, "x.lock", steps) == document(unavailable={})
+    monkeypatch.setitem(UPGRADES, 0, _from_0)
+    monkeypatch.setitem(UPGRADES, -1, lambda d: {**{k: v for k, v in d.items() if k != "tier"}, "policy": d["tier"]})
+    assert parse(old, "x.lock") == document(unavailable={})
+    assert parse(ancient, "x.lock") == document(unavailable={})
     (tmp_path / "old.lock").write_bytes(old)
-    assert read_file(str(tmp_path / "old.lock"), steps) == document(unavailable={})
+    assert read_file(str(tmp_path / "old.lock")) == document(unavailable={})
 
 
-def test_an_invalid_document_of_an_older_version_is_refused() -> None:
+def test_an_invalid_document_of_an_older_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(UPGRADES, 0, _from_0)
     for policy in (..., 3, ["strict"]):
         with pytest.raises(LockfileError) as caught:
-            parse(encode(document(lock_version=0, policy=policy)), "x.lock", {0: _from_0})
+            parse(encode(document(lock_version=0, policy=policy)), "x.lock")
         expected = "lockfile x.lock is not valid: it is not a valid document of lock_version 0"
         assert caught.value.message == expected
 
 
-def test_what_an_upgrade_gives_is_checked_like_any_other() -> None:
+def test_what_an_upgrade_gives_is_checked_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(UPGRADES, 0, lambda old: {**old, "facts": []})
     with pytest.raises(LockfileError) as caught:
-        parse(encode(document(lock_version=0)), "x.lock", {0: lambda old: {**old, "facts": []}})
+        parse(encode(document(lock_version=0)), "x.lock")
     assert caught.value.message == "lockfile x.lock is not valid: `facts` must be an object, but is a list"
 
 

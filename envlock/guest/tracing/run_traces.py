@@ -3,10 +3,9 @@
 Each leaves a trace, `0.trace`, `1.trace` ...; of all runs the log has
 
     {"folder": folder}                                         where the files lie that places are in
-    {"callbacks": reason}                                      this TensorFlow shows no operations; what the runs show
-                                                               of themselves is in the traces, if
-                                                                   the mode is `graph`
-    {"environment": versions, "determinism": bool or null, "suspects": ..., "datasets": ...}
+    {"callbacks": reason}                                      why this TensorFlow shows no operations
+    {"environment": versions, "determinism": bool or null, "suspects": ...}
+    {"datasets": graphs}
 """
 
 from __future__ import annotations

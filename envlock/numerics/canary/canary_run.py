@@ -148,8 +148,11 @@ class _Answers:
         """Return the groups in the form of a lockfile."""
         groups: dict[str, dict[str, object]] = {}
         for name, group in self.groups.items():
-            conditions = settings.conditions(device, group.pop("execution"))
-            groups[name] = {"conditions": conditions, **group}
+            results = {key: value for key, value in group.items() if key != "execution"}
+            groups[name] = {
+                "conditions": settings.conditions(device, group["execution"]),
+                **results,
+            }
         return groups
 
     def render_head(self) -> dict[str, object]:
@@ -243,10 +246,9 @@ def _compute_on_device(
 
 def _check_fields(answer: Any, wanted: Mapping[str, type]) -> dict[str, Any]:
     """Return an answer with the wanted fields and lists of texts; raise FactError for any other."""
-    fits = isinstance(answer, dict)
-    for name, kind in wanted.items():
-        fits = fits and isinstance(answer.get(name), kind)
-    if not fits:
+    if not isinstance(answer, dict) or not all(
+        isinstance(answer.get(name), kind) for name, kind in wanted.items()
+    ):
         raise _refuse_answer(f"it must have {', '.join(wanted)}")
     fields: dict[str, Any] = answer
     for value in fields.values():

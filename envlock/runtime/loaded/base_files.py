@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def hold_base(document: Document, host: Host) -> Document:
-    """Return a lockfile that has what this image has, in place of what another machine had."""
+    """Return a lockfile with this image's Python and system libraries instead of the captured machine's."""
     facts = document["facts"]
     if LOADED not in facts:
         return document
