@@ -74,14 +74,14 @@ OTHER_WORK = "nothing was compared: all operations ran in threads that the progr
 SHOW = "name the function that trains, as SCRIPT:FUNCTION, or call envlock.record() in it"
 BEYOND = 2
 """How many steps are traced after the one in which the runs first differed."""
-LEFT = "in a repetition without any change all runs are equal: the first run changed something that the later runs read"
+LEFT = "repeated without any change, all runs are equal: the first run changed something that later runs read"
 LEFT_AT_THE_END = (
-    "in a repetition in which each run ended after the first difference, all runs are equal: each run read something that "
-    "the run before wrote at its end"
+    "repeated with each run ended after the first difference, all runs are equal: each run had read what the run before "
+    "wrote at its end"
 )
 LEFT_THERE = (
-    "in a repetition without any change, all runs do there what only the later runs did before: the first run changed something "
-    "that the later runs read"
+    "repeated without any change, every run does there what only the later runs did before: the first run changed "
+    "something that later runs read"
 )
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""

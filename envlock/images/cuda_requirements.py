@@ -48,14 +48,14 @@ def _check_cudnn(candidate: Candidate, needs: BaseNeeds, tables: Tables) -> Iter
         if own[:1] != required[:1] or own < required:
             yield (
                 f"TensorFlow {needs.wheel} was compiled against cuDNN {minor(oldest)} "
-                f"and needs that or a later {required[0]}.x; it has {held.version}."
+                f"and needs that or a later {required[0]}.x; the image has {held.version}."
             )
             return
     if needs.cudnn is None:
         return
     # The library's name has the major version, so that of another one is never opened.
     if parse_release(held.version)[:1] != parse_release(needs.cudnn)[:1]:
-        yield f"The locked cuDNN is {needs.cudnn}; it has {held.version}, which is another library."
+        yield f"The locked cuDNN is {needs.cudnn}; the image has {held.version}, which is another library."
 
 
 def check_gpu_code(needs: BaseNeeds) -> Iterator[str]:

@@ -150,11 +150,11 @@ def test_cudnn_of_another_major_version_is_never_taken() -> None:
     assert [each.holds["cudnn"].version for each in found if each.able] == ["8.9.6.50", "8.9.6.50"]
     other = next(each for each in found if (each.reference.tag or "").startswith("12.4.1"))
     assert other.unmet_requirements == (
-        "TensorFlow 2.17.1 was compiled against cuDNN 8.9 and needs that or a later 8.x; it has 9.1.0.70.",
+        "TensorFlow 2.17.1 was compiled against cuDNN 8.9 and needs that or a later 8.x; the image has 9.1.0.70.",
     )
     unknown = replace(collect_needs(TF_217), tensorflow="2.99.0")
     found = [each for each in candidates(unknown, TABLES) if (each.reference.tag or "").startswith("12.4.1")]
-    unmet = ("The locked cuDNN is 8.9.7; it has 9.1.0.70, which is another library.",)
+    unmet = ("The locked cuDNN is 8.9.7; the image has 9.1.0.70, which is another library.",)
     assert {each.unmet_requirements for each in found} == {unmet}
 
 
@@ -262,7 +262,7 @@ def test_a_cudnn_older_than_tensorflow_was_compiled_against_is_an_obstacle() -> 
     found = {str(each.reference): each for each in choose(asked)}
     old = found["docker.io/nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04"]
     assert old.unmet_requirements == (
-        "TensorFlow 2.18.1 was compiled against cuDNN 9.3 and needs that or a later 9.x; it has 9.2.1.18.",
+        "TensorFlow 2.18.1 was compiled against cuDNN 9.3 and needs that or a later 9.x; the image has 9.2.1.18.",
     )
     assert not old.able
     able = [each.holds["cudnn"].version or "" for each in found.values() if each.route == "cuda" and each.able]
