@@ -94,7 +94,7 @@ class Patience:
         raise TimeoutError(verdict)
 
 
-class _LimitedSocket(io.RawIOBase):
+class LimitedSocket(io.RawIOBase):
     """Reads the bytes of a socket, within the time limits of its answer."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, patience: Patience) -> None:
@@ -141,7 +141,7 @@ class _Response(http.client.HTTPResponse):
         patience = CURRENT.get()
         if patience is not None:
             raw = self.fp.detach()
-            self.fp = io.BufferedReader(_LimitedSocket(raw, sock, patience))
+            self.fp = io.BufferedReader(LimitedSocket(raw, sock, patience))
 
 
 class _Http(HTTPConnection):

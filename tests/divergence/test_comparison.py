@@ -61,6 +61,12 @@ def test_a_later_operation_that_differs_by_itself_is_told_beside() -> None:
     assert [each.entry for each in compare(runs).others] == [runs[0][2]]
 
 
+def test_the_first_difference_is_not_told_again_at_the_next_step() -> None:
+    runs = [[record(0, "Sum", (1,), (made,)), record(1, "Sum", (2,), (made + 50,))] for made in (10, 11)]
+    found = compare(runs)
+    assert (found.first and found.first.index, found.others) == (0, ())
+
+
 def test_what_writes_a_variable_that_differs_already_is_no_cause() -> None:
     runs = [
         [

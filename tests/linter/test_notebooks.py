@@ -13,7 +13,10 @@ from envlock.linter.linter import Settings, lint
 LATEST = Settings("2.21.0")
 CELLS = [
     ("markdown", "# A title with set(words)"),
-    ("code", "%matplotlib inline\n!pip install \\\n  x\npip install y\nimport numpy as np\nimport tensorflow as tf"),
+    (
+        "code",
+        "%matplotlib inline\n!pip install \\\n  x \\\n  z\npip install y\nimport numpy as np\nimport tensorflow as tf",
+    ),
     ("code", "%%bash\nls | head"),
     ("code", "%%time\nfiles = !ls\nwords = set(text)\nif words:\n    %timeit f(x)\nnp.mean?"),
     ("code", "index = {w: i for i, w in enumerate(words)}\nawait show(index)"),

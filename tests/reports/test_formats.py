@@ -124,6 +124,16 @@ def test_a_finding_in_a_file_has_its_place_in_every_format() -> None:
     assert (case.get("file"), case.get("line"), case.get("name")) == ("src/a,b.py", "3", "ENV203 src/a,b.py:3:5")
 
 
+def test_an_alert_is_known_by_the_text_of_its_line() -> None:
+    """Neither other words of the message nor lines that are added above open it again."""
+    below = Where(file=PLACE.file, line=9, text=PLACE.text)
+    other = Where(file=PLACE.file, line=3, text="ds.shuffle(9)")
+    cases = [(PLACE, "no seed"), (below, "unseeded"), (other, "no seed")]
+    logs = [json.loads(render(in_code(WARNING, *case, "Why."), "sarif")) for case in cases]
+    prints = [log["runs"][0]["results"][0]["partialFingerprints"] for log in logs]
+    assert prints[0] == prints[1] != prints[2]
+
+
 def test_a_rule_with_findings_of_two_severities_says_each() -> None:
     harder = Finding("ENV203", ERROR, PLACE, message="no seed either", why="Why.", fix="Seed it.", source="here")
     report = Report([*CODE.findings, harder], command="lint", headline="2 findings", breaking=(ERROR, WARNING))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import shutil
 import socket
 import ssl
@@ -18,6 +19,7 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.web import client as module
 from envlock.web.client import Client, make_refusal
+from envlock.web.deadline import LimitedSocket, Patience
 from envlock.web.limits import Limits
 from envlock.web.web_errors import ADDRESS, LATER, NETWORK, PASSWORD, TRUST, WebError
 from tests.web.hostile import Hostile, Request, always, answer, hostile, in_turn
@@ -271,6 +273,19 @@ def test_silence() -> None:
         f"{server.url()} is too slow: it sent nothing for 0.3 s",
         f"{server.url()} is too slow: it took longer than 1 s",
     )
+
+
+def test_the_whole_time_is_named_where_a_silence_ends_with_it() -> None:
+    now = [0.0]
+
+    class Silent(io.RawIOBase):
+        def readinto(self, buffer: object) -> int:
+            now[0] += 1
+            raise TimeoutError
+
+    patience = Patience(seconds=1, silence=1, window=9, floor=1, clock=lambda: now[0])
+    with socket.socket() as sock, pytest.raises(TimeoutError, match="it took longer than 1 s"):
+        LimitedSocket(Silent(), sock, patience).readinto(memoryview(bytearray(1)))
 
 
 def test_a_slow_loris_in_the_headers() -> None:
