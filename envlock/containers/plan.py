@@ -236,7 +236,7 @@ def plan(
     ngc = _get_ngc_release(base)
     recipe = find_variables(tensorflow, ngc)
     environ = _choose_environ(lock, base, recipe, deterministic=deterministic)
-    selection = _select_wheels(lock, base.route, wheelhouse)
+    selection = select_wheels(lock, base.route, wheelhouse)
     installed = {wheel.name for wheel in selection.wheels}
     notes = [*warn_beyond_recipes(tensorflow), *environ.notes]
     if not added.files:
@@ -414,7 +414,7 @@ class _Selection(NamedTuple):
     skipped: list[tuple[str, str]]
 
 
-def _select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | None) -> _Selection:
+def select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | None) -> _Selection:
     """Return the wheels to install.
 
     Raises:

@@ -20,7 +20,7 @@ from envlock.containers.engines.engine_errors import EngineError
 from envlock.containers.foresight import find_differences, find_foreign_wheels, find_overwritten
 from envlock.containers.known_images import find_known
 from envlock.containers.payload import compute_inputs_digest, list_wheels
-from envlock.containers.plan import Base, BuildPlan, Unknown, plan
+from envlock.containers.plan import Base, BuildPlan, Unknown, plan, select_wheels
 from envlock.diagnosis.examine import build_from_lock
 from envlock.diagnosis.package_checks import check_companions, check_single_tensorflow
 from envlock.images.base_request import AUTO, BaseRequest
@@ -430,7 +430,9 @@ def _fill(
     if lock.identity is None or (is_filled_by_user and not of_folders):
         return at_hand
     wanted = {*names, *of_folders}
-    wheels = [wheel for wheel in plan(lock, base, None).wheels if wheel.name in wanted]
+    wheels = [
+        wheel for wheel in select_wheels(lock, base.route, None).wheels if wheel.name in wanted
+    ]
     files = [wheel.file for wheel in wheels]
     if is_filled_by_user:
         files = sorted({*files, *at_hand})
@@ -540,7 +542,7 @@ def _find_missing_wheels(lock: Lockfile, base: Base, folder: Path) -> Iterator[s
     """Yield a sentence on the wheels that are neither in the wheelhouse nor in the cache."""
     cached = Path(require_cache(os.environ))
     missing = []
-    for wheel in plan(lock, base, None).wheels:
+    for wheel in select_wheels(lock, base.route, None).wheels:
         in_cache = wheel_cache.get_wheel_path(cached, wheel.sha256, wheel.file)
         if not (folder / wheel.file).is_file() and not in_cache.is_file():
             missing.append(wheel.file)
