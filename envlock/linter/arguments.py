@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 
-from envlock.linter.module import get_last_word, read_literal
+from envlock.linter.module import read_literal
 from envlock.linter.project import Function
 
 SEED_WORDS = frozenset(
@@ -62,8 +61,3 @@ def has_parameter(function: Function, name: str) -> bool:
     arguments = function.args
     every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     return any(each.arg == name for each in every)
-
-
-def list_words(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the last words of the names in some expressions."""
-    return {get_last_word(each) for node in nodes for each in ast.walk(node)} - {""}

@@ -6,9 +6,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from envlock.linter.arguments import list_words
 from envlock.linter.events import TENSORFLOW, Event
-from envlock.linter.module import get_last_word
+from envlock.linter.module import get_last_word, list_words
 from envlock.linter.project import Project
 from envlock.linter.reader import read_events
 

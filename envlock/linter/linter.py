@@ -21,14 +21,7 @@ from envlock.linter.files import Unreadable, matches, read
 from envlock.linter.findings import Found
 from envlock.linter.module import Module
 from envlock.linter.project import PARTS, File, Project
-from envlock.linter.rules import (
-    BAD_IGNORE,
-    UNREADABLE,
-    UNSEEDED,
-    UNSWITCHED,
-    UNUSED_IGNORE,
-    find_all,
-)
+from envlock.linter.rules import BAD_IGNORE, UNREADABLE, UNSEEDED, UNSWITCHED, UNUSED_IGNORE, find
 from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding, Severity
@@ -88,7 +81,7 @@ def check(modules: Sequence[Module], settings: Settings) -> Iterator[Finding]:
     active = list_active_rules(settings)
     project = Project(modules, settings.installed)
     by_file: dict[File, list[Found]] = {file: [] for file in project.files}
-    for found in find_all(Facts(project), settings.tensorflow, switched_on=settings.switched_on):
+    for found in find(Facts(project), settings.tensorflow, switched_on=settings.switched_on):
         if found.rule in active:
             by_file[found.file].append(found)
     for file, mine in by_file.items():

@@ -1,17 +1,15 @@
 """A module as the rules see it: its nodes by type, and the full dotted name of what it imports.
 
 Names are written in one canonical way, so that a rule need not know how the code imports them:
-`tf.` for tensorflow (also for `tf.compat.v1`), `keras.` for `tf.keras` and tf_keras, `numpy.`. What
-a name stands for at a place, after assignments, in a function and through other files, is the
-interpreter's question; here a name means what the whole file imports under it.
+`tf.` for tensorflow (also for `tf.compat.v1`), `keras.` for `tf.keras` and tf_keras, `numpy.`. A
+name means what the whole file imports under it.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
@@ -49,43 +47,18 @@ class Module:
         self.tree = tree
         self.starred: list[Module] = []
         self._resolved: dict[str, str | None] = {}
+        self._by_type = _sort_nodes(tree)
 
     @cached_property
     def lines(self) -> list[str]:
         """The text by lines, as the parser counts them."""
-        return re.split("\r\n|\r|\n", self.text)
+        return self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
     def get_line(self, number: int) -> str:
         """Return a line of the text; the parser counts from 1."""
         if 0 < number <= len(self.lines):
             return self.lines[number - 1]
         return ""
-
-    @cached_property
-    def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
-        """The nodes by their types, in the order of the text; nothing here recurses, however deep
-        the code is.
-        """
-        found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in _FIELDS}
-        rows = {kind: (found[kind].append, fields) for kind, fields in _FIELDS.items()}
-        stack: list[ast.AST] = [self.tree]
-        # All nodes of all files go through this loop, so that its methods are looked up once.
-        take, put = stack.pop, stack.append
-        while stack:
-            node = take()
-            row = rows.get(type(node))
-            if row is None:  # a constant, or a word
-                continue
-            keep, fields = row
-            keep(node)
-            # What is put last is taken first: lists from their end, as the fields are.
-            for name in fields:
-                value = getattr(node, name, None)
-                if type(value) is list:
-                    stack += value[::-1]
-                elif value is not None:
-                    put(value)
-        return found
 
     def list_nodes(self, kind: type[Node]) -> list[Node]:
         """Return every node of one type, in the order of the text."""
@@ -105,7 +78,8 @@ class Module:
                 for name in _FIELDS[kind]:
                     value = getattr(node, name, None)
                     if type(value) is list:
-                        found.update((child, node) for child in value)
+                        for child in value:
+                            found[child] = node
                     elif value is not None:
                         found[value] = node
         return found
@@ -177,7 +151,7 @@ class Module:
         others = [
             each.id
             for each in self.list_nodes(ast.Name)
-            if not isinstance(each.ctx, ast.Load) and each not in plain
+            if type(each.ctx) is not ast.Load and each not in plain
         ]
         others += [each.arg for each in self.list_nodes(ast.arg)]
         others += [each.name for each in self.list_nodes(ast.FunctionDef)]
@@ -255,6 +229,8 @@ class Module:
 
     def find_methods(self, words: Collection[str]) -> Iterator[ast.Call]:
         """Yield every call of `x.word(...)`, in the order of the text."""
+        if not any(word in self.text for word in words):
+            return
         for call in self.list_nodes(ast.Call):
             if isinstance(call.func, ast.Attribute) and call.func.attr in words:
                 yield call
@@ -301,7 +277,7 @@ class Module:
     @cached_property
     def uses_keras(self) -> bool:
         """Whether anything of Keras is named."""
-        return "keras" in self.packages or "keras" in self.attributes
+        return "keras" in self.packages or ("keras" in self.text and "keras" in self.attributes)
 
 
 def _get_origin(node: ast.ImportFrom) -> str:
@@ -342,6 +318,32 @@ _FIELDS = _list_fields()
 _get_line = attrgetter("lineno")
 
 
+def _sort_nodes(tree: ast.Module) -> dict[type[ast.AST], list[ast.AST]]:
+    """Return the nodes by their types, in the order of the text; nothing here recurses, however
+    deep the code is.
+    """
+    found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in _FIELDS}
+    rows = {kind: (found[kind].append, fields) for kind, fields in _FIELDS.items()}
+    stack: list[ast.AST] = [tree]
+    # All nodes of all files go through this loop, so that its methods are looked up once.
+    take, put = stack.pop, stack.append
+    while stack:
+        node = take()
+        row = rows.get(type(node))
+        if row is None:  # a constant, or a word
+            continue
+        keep, fields = row
+        keep(node)
+        # What is put last is taken first: lists from their end, as the fields are.
+        for name in fields:
+            value = getattr(node, name, None)
+            if type(value) is list:
+                stack += value[::-1]
+            elif value is not None:
+                put(value)
+    return found
+
+
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and all below it, in no order that counts, but no constants, operators and words.
 
@@ -367,6 +369,11 @@ def get_last_word(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def list_words(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the last words of the names in some code."""
+    return {get_last_word(each) for node in nodes for each in walk(node)} - {""}
 
 
 def read_literal(node: ast.AST | None) -> object:

@@ -133,6 +133,7 @@ WORDS = _list_words(
     | LISTING_METHODS
     | _names("keras_words")
     | _names("read_methods")
+    | {"hash"}
 )
 
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from envlock.linter import names as tables
-from envlock.linter.arguments import (
-    has_parameter,
-)
-from envlock.linter.module import get_last_word
+from envlock.linter.arguments import has_parameter
+from envlock.linter.module import get_last_word, walk
 from envlock.linter.project import File, Project
 
 STEPS = 3
@@ -103,7 +101,7 @@ class Origins:
         """
         if isinstance(given, ast.Constant):
             return "none" if given.value is None else ""
-        if any(self._is_chance(node, own) for node in ast.walk(given)):
+        if any(self._is_chance(node, own) for node in walk(given)):
             return "clock"
         if not steps or not isinstance(given, ast.Name | ast.Attribute):
             return ""

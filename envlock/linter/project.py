@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
 
-from envlock.linter.module import UNSURE, Module, get_last_word
+from envlock.linter.module import UNSURE, Module, get_last_word, walk
 from envlock.linter.names import DATA, FRAMEWORK_METHODS, LIBRARIES, canonical
 from envlock.linter.places import Places, split_name
 
@@ -56,10 +56,8 @@ class Scope:
     node: Function | None
     owner: ast.ClassDef | None = None
 
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self.node.name if self.node is not None else ""
+    def __post_init__(self) -> None:
+        self.name = self.node.name if self.node is not None else ""
 
 
 @dataclass(eq=False)
@@ -126,16 +124,16 @@ class File:
         found: dict[Scope, set[Word]] = {each: set() for each in (self.top, *self.scopes)}
         # A class that is made from another one does not call it yet.
         bases = {base for each in module.list_nodes(ast.ClassDef) for base in each.bases}
-        for name in module.list_nodes(ast.Name):
-            if name not in bases:
-                said = found[scope_at[name.lineno]]
-                # A name that the file defines is its own, whatever other files call so.
-                said.add((self.index, name.id) if name.id in own else name.id)
-                # `from core.mmd import MMD_GAN as GAN`: who says GAN, speaks of MMD_GAN.
-                if name.id in module.origins:
-                    said.add(module.origins[name.id].rpartition(".")[2])
+        names = [each for each in module.list_nodes(ast.Name) if each not in bases]
+        for scope, word in {(scope_at[each.lineno], each.id) for each in names}:
+            # A name that the file defines is its own, whatever other files call so.
+            found[scope].add((self.index, word) if word in own else word)
+            # `from core.mmd import MMD_GAN as GAN`: who says GAN, speaks of MMD_GAN.
+            if word in module.origins:
+                found[scope].add(module.origins[word].rpartition(".")[2])
+        foreign = module.foreign_names
         for attribute in module.list_nodes(ast.Attribute):
-            if attribute not in bases and not _is_foreign(module, attribute):
+            if attribute not in bases and not _is_foreign(foreign, attribute):
                 found[scope_at[attribute.lineno]].add(attribute.attr)
         return found
 
@@ -166,7 +164,7 @@ class File:
             if isinstance(each, ast.Assign | ast.AnnAssign) and not isinstance(value, ast.Call):
                 continue
             if isinstance(each, ast.Try | ast.If) and not any(
-                isinstance(node, ast.Call) for node in ast.walk(each)
+                isinstance(node, ast.Call) for node in walk(each)
             ):
                 continue
             return True
@@ -200,6 +198,8 @@ class Project:
                 file.imported.update(self._places.find_files(parts, folder))
             file.imported.discard(file.index)
             file.module.starred.extend(self._list_starred(file))
+        self.with_keras = {each.index for each in self.files if each.module.uses_keras}
+        self.with_tensorflow = {each.index for each in self.files if "tf" in each.module.packages}
         self._reach: dict[int, frozenset[int]] = {}
         self._called: dict[int | None, Set[Scope]] = {}
         self._names: dict[tuple[int, str], str | None] = {}
@@ -265,7 +265,11 @@ class Project:
         if file.index not in self._reach:
             seen, waiting = {file.index}, [file.index]
             while waiting:
-                fresh = self.files[waiting.pop()].imported - seen
+                index = waiting.pop()
+                if index in self._reach:
+                    seen |= self._reach[index]
+                    continue
+                fresh = self.files[index].imported - seen
                 seen |= fresh
                 waiting += fresh
             self._reach[file.index] = frozenset(seen)
@@ -404,8 +408,8 @@ class Project:
         called = set(waiting)
         while waiting:
             scope = waiting.pop()
-            for word in scope.file.said[scope]:
-                fresh = [each for each in spoken.pop(word, ()) if each not in called]
+            for word in spoken.keys() & scope.file.said[scope]:
+                fresh = [each for each in spoken.pop(word) if each not in called]
                 called.update(fresh)
                 waiting += fresh
         return called
@@ -455,9 +459,9 @@ def _is_handed_over(scope: Scope) -> bool:
     )
 
 
-def _is_foreign(module: Module, node: ast.Attribute) -> bool:
+def _is_foreign(foreign: Set[str], node: ast.Attribute) -> bool:
     """Return whether a name is of a library: `np.random.seed` speaks of no `seed` of the project."""
-    start: ast.expr = node
-    while isinstance(start, ast.Attribute):
+    start = node.value
+    while type(start) is ast.Attribute:
         start = start.value
-    return isinstance(start, ast.Name) and start.id in module.foreign_names
+    return type(start) is ast.Name and start.id in foreign

@@ -9,7 +9,7 @@ from functools import cached_property
 from envlock.linter import names as tables
 from envlock.linter.arguments import find_seed, get_keyword, has_seed, is_none, is_shuffled
 from envlock.linter.events import KERAS, NUMPY, OWN, PYTHON, TENSORFLOW, Event
-from envlock.linter.module import read_literal
+from envlock.linter.module import get_last_word, read_literal
 from envlock.linter.origins import Origins
 from envlock.linter.project import File, Project
 
@@ -24,7 +24,12 @@ def read_events(project: Project, file: File) -> Iterator[Event]:
         return
     reader = Reader(project, file)
     for call in file.module.list_nodes(ast.Call):
-        yield from reader.read_call(call)
+        function = call.func
+        word = get_last_word(function)
+        if word in tables.WORDS or (word in reader.aliases and isinstance(function, ast.Name)):
+            yield from reader.read_call(call, function, word)
+        elif isinstance(function, ast.Call):
+            yield from reader.read_made(call, function)
     yield from reader.read_keys()
 
 
@@ -36,37 +41,33 @@ class Reader:
         self.file = file
         self.module = file.module
         self.origins = Origins(project, file)
-        around = [project.files[index].module for index in project.list_reach(file)]
-        self.has_keras = any(each.uses_keras for each in around)
-        self.has_tensorflow = self.has_keras or any("tf" in each.packages for each in around)
+        reach = project.list_reach(file)
+        self.has_keras = not project.with_keras.isdisjoint(reach)
+        self.has_tensorflow = self.has_keras or not project.with_tensorflow.isdisjoint(reach)
 
     def make(self, kind: str, of: str, name: str, node: ast.AST) -> Event:
         """Return an event at a place of this file."""
         return Event(kind, of, name, node, self.file.find_scope(node))
 
-    def read_call(self, call: ast.Call) -> Iterator[Event]:
+    def read_made(self, call: ast.Call, maker: ast.Call) -> Iterator[Event]:
+        """Yield an initializer that is made and called at once: `GlorotUniform()((4, 4))`."""
+        name = self.project.resolve(self.file, maker.func) or ""
+        if _draws_weights(name) and not has_seed(maker):
+            yield self.make("initializer", KERAS, name, call)
+
+    def read_call(self, call: ast.Call, function: ast.expr, word: str) -> Iterator[Event]:
         """Yield what a call does."""
-        function = call.func
-        if isinstance(function, ast.Call):
-            # `GlorotUniform()((4, 4))`: an initializer that is made and called at once.
-            name = self.project.resolve(self.file, function.func) or ""
-            if _draws_weights(name) and not has_seed(function):
-                yield self.make("initializer", KERAS, name, call)
-        word = getattr(function, "attr", None) or getattr(function, "id", "")
-        if word == "hash" and isinstance(function, ast.Name):
-            if word not in self.module.own_names:
-                yield self.make("hash", "", word, call)
-        elif word in tables.WORDS or word in self._aliases:
-            name = self.project.resolve(self.file, function) or ""
-            if name.partition(".")[0] in tables.LIBRARIES:
-                yield from self.read_named(call, name)
-            elif isinstance(function, ast.Attribute) and word in METHODS:
-                value = function.value
-                if not self.origins.is_own(call, value, word):
-                    yield from METHODS[word](self, call, word, value)
+        name = self.project.resolve(self.file, function) or ""
+        if name.partition(".")[0] in tables.LIBRARIES:
+            yield from self.read_named(call, name)
+        elif isinstance(function, ast.Attribute):
+            if word in METHODS and not self.origins.is_own(call, function.value, word):
+                yield from METHODS[word](self, call, word, function.value)
+        elif word == "hash" and word not in self.module.own_names:
+            yield self.make("hash", "", word, call)
 
     @cached_property
-    def _aliases(self) -> frozenset[str]:
+    def aliases(self) -> frozenset[str]:
         """Names of the file that may stand for something of another name."""
         origins = self.module.origins.items()
         found = {word for word, origin in origins if not origin.endswith(f".{word}")}

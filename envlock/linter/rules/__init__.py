@@ -41,7 +41,7 @@ OF_PROJECT = (
 RULES = (*DIRECT, *OF_PROJECT)
 
 
-def find_all(facts: Facts, tensorflow: str, *, switched_on: bool) -> Iterator[Found]:
+def find(facts: Facts, tensorflow: str, *, switched_on: bool) -> Iterator[Found]:
     """Yield what the rules find in a project."""
     project = facts.project
     switches = {each.file.index for each in facts.select("switch")}

@@ -238,9 +238,8 @@ def find_hashes(facts: Facts) -> Iterator[Found]:
         if event.scope.name == "__hash__" or isinstance(parent, ast.Compare | ast.Expr):
             continue
         events.append(event)
-    yield from join(
-        facts.project, "ENV305", events, "{name}() differs from process to process{more}"
-    )
+    message = "{name}() differs from process to process{more}"
+    yield from join(facts.project, "ENV305", events, message)
 
 
 def find_clocks(facts: Facts) -> Iterator[Found]:
@@ -248,7 +247,7 @@ def find_clocks(facts: Facts) -> Iterator[Found]:
     message = "{name} saves whenever a time has passed{more}"
     yield from join(facts.project, "ENV309", facts.select("clocked"), message, part=UNSURE)
     deciding: list[Event] = []
-    for file in facts.project.files:
+    for file in dict.fromkeys(each.file for each in facts.select("clock")):
         if "time" in file.module.text:
             deciding += _list_deciding(facts.project, file)
     message = "the clock decides what happens here{more}"

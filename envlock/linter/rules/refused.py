@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from envlock.data.specifiers import matches_version
-from envlock.linter.module import Hit, Module, read_literal
+from envlock.linter.module import Hit, Module, read_literal, walk
 from envlock.linter.names import GONE_MODULES, TENSORFLOW_1
 
 OF_ABSENCE = ("AttributeError", "ImportError", "ModuleNotFoundError", "Exception", "BaseException")
@@ -14,16 +15,17 @@ FED = ("evaluate", "fit", "predict")
 """Methods of a model that take data."""
 FEEDERS = ("max_queue_size", "use_multiprocessing", "workers")
 """Their arguments up to Keras 2, which Keras 3 has moved to the data set; source: https://keras.io/guides/migrating_to_keras_3/"""
+GONE = tuple(f"{each}." for each in GONE_MODULES)
 EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
 """What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
 
 
 def find_refused(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV109: Python 2, else what TensorFlow 2 lacks, else what Keras 3 lacks."""
-    found = [*_find_python2(module, tensorflow), *_find_old_names(module, tensorflow)]
+    kinds = [_find_python2(module, tensorflow), _find_old_names(module, tensorflow)]
     if matches_version([">=2.16"], tensorflow):
-        found += _find_gone(module)
-    yield from found[:1]
+        kinds.append(_find_gone(module))
+    yield from islice(chain(*kinds), 1)
 
 
 def _find_python2(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -79,9 +81,8 @@ def _find_gone_module(node: ast.ImportFrom | ast.Import) -> str | None:
     for name in names:
         # Not by `canonical`: it writes tensorflow.python.keras alike, where the modules still are.
         within = name.removeprefix("tensorflow.") if name.startswith("tensorflow.keras.") else name
-        for gone in GONE_MODULES:
-            if f"{within}.".startswith(f"{gone}."):
-                return gone
+        if f"{within}.".startswith(GONE):
+            return next(each for each in GONE_MODULES if f"{within}.".startswith(f"{each}."))
     return None
 
 
@@ -100,5 +101,5 @@ def _has_another_way(module: Module, node: ast.AST) -> bool:
 def _catches_absence(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
-    caught = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
+    caught = {node.id for node in walk(handler.type) if isinstance(node, ast.Name)}
     return not caught.isdisjoint(OF_ABSENCE)

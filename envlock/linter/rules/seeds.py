@@ -35,6 +35,11 @@ class Seeding:
         self.tensorflow = tensorflow
         self._seeds = facts.select("seed")
         self._seeded: dict[File, frozenset[str]] = {}
+        self._at: dict[object, list[Event]] = defaultdict(list)
+        for each in self._seeds:
+            self._at[each.scope].append(each)
+            if each.scope.name == "__init__":
+                self._at[each.scope.owner].append(each)
 
     def list_seeded(self, program: File) -> frozenset[str]:
         """Return the generators that a program seeds, wherever it does."""
@@ -67,13 +72,9 @@ class Seeding:
         """Return what a function seeds itself before it draws, or the constructor of its class."""
         if event.scope.node is None:
             return frozenset()
-        owner = event.scope.owner
-        return frozenset(
-            each.of
-            for each in self._seeds
-            if (each.scope is event.scope and each.line <= event.line)
-            or (owner is not None and each.scope.owner is owner and each.scope.name == "__init__")
-        )
+        mine = [each for each in self._at[event.scope] if each.line <= event.line]
+        mine += self._at[event.scope.owner] if event.scope.owner is not None else ()
+        return frozenset(each.of for each in mine)
 
 
 def _list_run(project: Project, events: list[Event], program: File) -> list[Event]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 from envlock.data.specifiers import matches_version
-from envlock.linter.arguments import find_default, list_words
+from envlock.linter.arguments import find_default
 from envlock.linter.events import Event
 from envlock.linter.facts import Facts
 from envlock.linter.findings import Found, join
-from envlock.linter.module import UNSURE, get_last_word, read_literal
+from envlock.linter.module import UNSURE, get_last_word, list_words, read_literal, walk
 from envlock.linter.origins import Origins
 from envlock.linter.project import File, Project, Scope
 from envlock.linter.rules.orders import Uses
@@ -41,41 +42,44 @@ def find_parallel(facts: Facts) -> Iterator[Found]:
     draws = [each for each in facts.select("draw", "layer") if each.of != "own"]
     drawing = {each.scope for each in draws}
     lines = {(each.file, each.line) for each in draws}
-    events = [
-        each for each in facts.select("parallel") if _draws(facts.project, each, drawing, lines)
-    ]
+    functions: dict[str, list[Scope]] = defaultdict(list)
+    for file in facts.project.files:
+        for scope in file.scopes:
+            functions[_get_called_name(scope)].append(scope)
+    events = []
+    for event in facts.select("parallel"):
+        mapped = event.node.args[:1] if isinstance(event.node, ast.Call) else []
+        own = {line for each in mapped for line in range(each.lineno, (each.end_lineno or 0) + 1)}
+        if any((event.file, line) in lines for line in own) or not drawing.isdisjoint(
+            _list_called(facts.project, event.file, mapped, functions)
+        ):
+            events.append(event)
     message = "threads call a function that draws{more}: which element gets which number differs"
     yield from join(facts.project, "ENV301", events, message)
 
 
-def _draws(
-    project: Project, event: Event, drawing: set[Scope], lines: set[tuple[File, int]]
-) -> bool:
-    """Return whether what is mapped draws: itself, or in a function that it names or calls."""
-    mapped = event.node.args[:1] if isinstance(event.node, ast.Call) else []
-    for each in mapped:
-        own = range(each.lineno, (each.end_lineno or each.lineno) + 1)
-        if any((event.file, line) in lines for line in own):
-            return True
-    origins = Origins(project, event.file)
+def _list_called(
+    project: Project, file: File, mapped: list[ast.expr], functions: dict[str, list[Scope]]
+) -> set[Scope]:
+    """Return the functions that something mapped names, or that these call."""
+    origins = Origins(project, file)
     # `parse = functools.partial(_parse, training)`
     given = [
         value
         for each in mapped
-        for node in ast.walk(each)
+        for node in walk(each)
         if isinstance(node, ast.Name)
         for value in origins.list_values(node)
     ]
-    words = list_words([*mapped, *given])
-    names = {_get_called_name(each) for each in drawing} - {""}
-    files = [project.files[index] for index in project.list_reach(event.file)]
-    scopes = [each for file in files for each in file.scopes]
-    for _ in range(CALLS):
-        if words & names:
-            return True
-        called = [each.node for each in scopes if _get_called_name(each) in words]
-        words |= list_words(each for each in called if each is not None)
-    return bool(words & names)
+    words, reach = list_words([*mapped, *given]), project.list_reach(file)
+    found: set[Scope] = set()
+    for _ in range(CALLS + 1):
+        called = {each for word in words for each in functions.get(word, ())} - found
+        near = {each for each in called if each.file.index in reach}
+        found |= near
+        said = {word for each in near for word in each.file.said[each]}
+        words = {word if isinstance(word, str) else word[1] for word in said}
+    return found
 
 
 def _get_called_name(scope: Scope) -> str:

@@ -11,12 +11,7 @@ from envlock.data.runtime_tables import load_variables
 from envlock.data.specifiers import matches_version
 from envlock.linter.environ import list_settings
 from envlock.linter.module import Hit, Module
-from envlock.linter.names import (
-    OLD_PATCHES,
-    SETTERS,
-    STARTS_NOTHING,
-    SWITCH,
-)
+from envlock.linter.names import OLD_PATCHES, SETTERS, STARTS_NOTHING, SWITCH
 from envlock.runtime.recipe import find_recipe
 
 HASH_SEED = "PYTHONHASHSEED"
@@ -158,9 +153,11 @@ def find_assigned(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV102: `tf.random.set_seed = 1`."""
     for statement in module.list_nodes(ast.Assign):
         for target in statement.targets:
-            name = module.resolve_name(target) if isinstance(target, ast.Attribute) else None
             # Tests put a function in another's place on purpose.
-            if name in SETTERS and isinstance(statement.value, ast.Constant):
+            if not isinstance(target, ast.Attribute) or type(statement.value) is not ast.Constant:
+                continue
+            name = module.resolve_name(target)
+            if name in SETTERS:
                 yield Hit(statement, f"this replaces the function {name} and sets nothing")
 
 
