@@ -25,10 +25,15 @@ CACHE = Path(__file__).resolve().parents[2] / ".venvs" / "cache"
 
 @pytest.fixture
 def asking() -> dict[str, str]:
-    """Return what this machine says of its indexes and certificates; wheels are kept beside the environments."""
+    """Return what this machine says of its index and certificates; wheels are kept beside the environments.
+
+    Its folders of wheels are left out: what is known from a disk has no URL to export.
+    """
+    folders = ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "UV_FIND_LINKS")
     known = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
     kept = {name: value for name, value in os.environ.items() if name in known or name.startswith(("PIP_", "UV_"))}
-    return {**kept, "XDG_CACHE_HOME": str(CACHE)}
+    plain = {name: value for name, value in kept.items() if name not in folders}
+    return {**plain, "PIP_CONFIG_FILE": os.devnull, "XDG_CACHE_HOME": str(CACHE)}
 
 
 @pytest.fixture
