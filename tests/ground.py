@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -19,7 +20,6 @@ from envlock.data import runtime_tables
 from envlock.data.backends import load_backend_table
 from envlock.data.canary_tables import load_canary_table
 from envlock.data.lint_tables import load_lint_rules
-from envlock.linter.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
 from envlock.lock.fact_models import Facts
 from envlock.reports import FORMATS
 from envlock.runtime.collectors import COLLECTORS, take_snapshot
@@ -79,8 +79,12 @@ def _programs() -> Iterator[str]:
 
 
 def _rules() -> Iterator[str]:
-    for rule in sorted({*load_lint_rules()} ^ {*RULES, UNREADABLE, BAD_IGNORE, UNUSED_IGNORE}):
-        place = "RULES of envlock/linter/rules/__init__.py" if rule in load_lint_rules() else "envlock/data/lint.toml"
+    folder = ROOT / "envlock" / "linter" / "rules"
+    named = {
+        rule for file in folder.glob("*.py") for rule in re.findall('"(ENV[0-9]{3})"', file.read_text(encoding="utf-8"))
+    }
+    for rule in sorted({*load_lint_rules()} ^ named):
+        place = "envlock/linter/rules/" if rule in load_lint_rules() else "envlock/data/lint.toml"
         yield f"the rule {rule} is missing in {place}: see {PAGES}/rule.md"
 
 

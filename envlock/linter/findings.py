@@ -20,7 +20,7 @@ MOST_LINES = 60  # that one message names: it stays readable
 
 @dataclass(frozen=True)
 class Found:
-    """What a rule found: the file, the first place, and the message; the rest as the rule's row says."""
+    """What a rule found: the file, the first place, the message, and where its other places are."""
 
     rule: str
     file: File
@@ -30,6 +30,7 @@ class Found:
     fix: str | None = None
     part: str = ""
     severity: Severity | None = None
+    more: str = ""
 
 
 def join(
@@ -60,8 +61,9 @@ def join(
         found.sort(key=lambda each: (first != "" and each.kind != first, each.line))
         top = found[0]
         text = message.replace("{name}", top.name.removeprefix("."))
-        text = text.replace("{more}", describe_more(top, found))
-        yield Found(rule, file, top.node, top.line, text, fix, where)
+        more = describe_more(top, found)
+        text = text.replace("{more}", more)
+        yield Found(rule, file, top.node, top.line, text, fix, where, more=more)
 
 
 def describe_more(first: Event, events: Iterable[Event]) -> str:

@@ -135,8 +135,7 @@ def _join_trainings(found: Sequence[Found]) -> Iterator[Found]:
     for each in found:
         switch = switches.get(each.line)
         if each.rule == UNSEEDED and switch is not None:
-            others = MORE_OF_SWITCH.search(switch.message)
-            more = others[0] if others and others[0] not in each.message else ""
+            more = switch.more if switch.more not in each.message else ""
             message = f"{each.message}, and nothing turns op determinism on{more}"
             yield replace(each, message=message, fix=f"{each.fix} {switch.fix}")
         elif each is not switch or each.line not in unseeded:
@@ -260,8 +259,6 @@ def _make_file_finding(path: str, rule: str, message: str, line: int, column: in
     where = Where(file=path, line=line, column=column, end_line=line, end_column=column)
     return _fill(load_lint_rules()[rule], where, message)
 
-
-MORE_OF_SWITCH = re.compile(r", and \d+ more \([^)]*\)")
 
 MARK = re.compile(r"#\s*envlock:\s*ignore\b\s*(?:\[([^\]]*)\])?\s*(.*)$")
 """A comment such as `# envlock: ignore[ENV303, ENV304] only their sizes count`: rules, and a

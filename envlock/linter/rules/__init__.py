@@ -1,4 +1,4 @@
-"""RULES: those that the text of one file decides, each with the function that finds it."""
+"""The rules: those that the text of one file decides, and those of what the programs of a project do."""
 
 from __future__ import annotations
 
@@ -31,14 +31,25 @@ DIRECT: dict[str, Check] = {
 }
 """Rules that the text of one file decides."""
 
-
-OF_PROJECT = (
-    *("ENV108", "ENV201", "ENV202", "ENV203", "ENV204", "ENV205", "ENV206", "ENV207", "ENV208"),
-    *("ENV209", "ENV301", "ENV302", "ENV303", "ENV304", "ENV305", "ENV306", "ENV307", "ENV309"),
+OF_SEEDS = (
+    seeds.find_draws,
+    seeds.find_entropy,
+    seeds.find_chances,
+    seeds.find_shuffles,
+    seeds.find_environments,
+    seeds.find_models,
+)
+OF_ORDERS = (
+    orders.find_listings,
+    orders.find_sets,
+    orders.find_hashes,
+    orders.find_clocks,
+    threads.find_parallel,
+    threads.find_given_up,
+    threads.find_arrivals,
+    threads.find_threads,
 )
 """Rules of what the programs of a project do, by the events of their files."""
-
-RULES = (*DIRECT, *OF_PROJECT)
 
 
 def find(facts: Facts, tensorflow: str, *, switched_on: bool) -> Iterator[Found]:
@@ -61,13 +72,3 @@ def find(facts: Facts, tensorflow: str, *, switched_on: bool) -> Iterator[Found]
     yield from threads.find_workers(facts, tensorflow)
     if not switched_on:
         yield from training.find_unswitched(facts, tensorflow)
-
-
-OF_SEEDS = (
-    *(seeds.find_draws, seeds.find_entropy, seeds.find_chances, seeds.find_shuffles),
-    *(seeds.find_environments, seeds.find_models),
-)
-OF_ORDERS = (
-    *(orders.find_listings, orders.find_sets, orders.find_hashes, orders.find_clocks),
-    *(threads.find_parallel, threads.find_given_up, threads.find_arrivals, threads.find_threads),
-)
