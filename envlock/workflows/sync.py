@@ -365,10 +365,7 @@ def _say_what_differs(
     lock: Lockfile, live: Snapshot, policy: str | None, progress: Progress
 ) -> None:
     """Say which facts of the machine differ, before anything is changed."""
-    report = judge(lock.to_document(), live, policy)
-    findings = [each for each in report.of(ERROR) if is_machine(str(each.where))]
-    # What is asked only where a package is, such as what joblib counts, is asked at the end.
-    paths = [str(each.where) for each in findings if each.actual != ABSENT]
+    paths = list_machine_differences(judge(lock.to_document(), live, policy))
     if not paths:
         return
     number = count(len(paths), "fact")
@@ -382,6 +379,18 @@ def _say_what_differs(
         "hint: `envlock capture --add-machine` accepts it, and `envlock verify -p bits` accepts it "
         "if the lockfile's canary has the same bits here"
     )
+
+
+def list_machine_differences(report: Report) -> list[str]:
+    """Return the facts of the machine that differ, without those that are asked only where a package is, such as what
+    joblib counts: before it is installed they say nothing.
+    """
+    return [
+        str(each.where)
+        for each in report.of(ERROR)
+        if is_machine(str(each.where))
+        and (each.rule, each.actual) != ("exact_where_locked", ABSENT)
+    ]
 
 
 def _get_packages(live: Snapshot) -> Mapping[str, Mapping[str, Any]]:

@@ -24,9 +24,11 @@ import yaml
 
 from envlock.lock.document import validate
 from envlock.packages.pins import list_pins, render_pins
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.judgement import judge
 from envlock.workflows import sync
 from envlock.workflows.locks import load_lock
-from envlock.workflows.sync import UNFINISHED
+from envlock.workflows.sync import UNFINISHED, list_machine_differences
 from tests.conftest import Command, absent
 from tests.exhaustive import exhaustive
 from tests.locks import document, encode
@@ -425,6 +427,13 @@ def test_what_is_asked_only_where_a_package_is_makes_no_other_machine(world: Wor
     out, err = world.sync()
     assert out.startswith("matches under policy strict")
     assert "another machine" not in err
+
+
+def test_a_gpu_that_is_missing_is_another_machine() -> None:
+    devices = {"0": {"name": "NVIDIA H200"}, "1": {"name": "NVIDIA H200"}}
+    locked = document(facts={"gpu": {"devices": devices}, "cpu": {"joblib_count": "2"}})
+    live = Snapshot({"gpu": {"devices": {"0": devices["0"]}}, "cpu": {}}, {})
+    assert list_machine_differences(judge(locked, live)) == ["gpu.devices.1"]
 
 
 @exhaustive
