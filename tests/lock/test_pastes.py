@@ -167,6 +167,12 @@ SHORT = """
     Keras 2.1.6
     Tensorflow 1.7
 """
+STARTED = """
+    Operating System: Debian
+    - **TensorFlow version (use command below)**:('v1.3.0-rc2-20-g0787eee', '1.3.0')
+    Python 3.8.10 (default, Nov 22 2023, 10:22:35)
+    Keras 2.1.6 (or so I think)
+"""
 CUT_OFF = """
     libuuid                   1.0.3                h1bed415_2
     msgpack                   1.0.2                    pypi_0    pypi
@@ -301,6 +307,7 @@ STATED: dict[str, dict[str, object]] = {
         "python.version": "3.6.4 (3)",
         "tensorflow.version": "1.7 (5) ...",
     },
+    STARTED: {"python.version": "3.8.10 (4)", "system.os": "debian (2)", "tensorflow.version": "1.3.0 (3)"},
     CUT_OFF: {
         "packages.libuuid.version": "1.0.3 (2) ?",
         "packages.mkl.version": "2021.3.0 (4) ?",
@@ -348,6 +355,7 @@ def test_each_format_is_tried() -> None:
         "dependencies:\n- pip",
         "numpy: 1 of 2\nPython 3.8 is",
         "\x1b[2J==\n",
+        ("$python" * 140 + "\n") * 4000,
     ],
 )
 def test_a_text_that_states_nothing_is_none(text: str) -> None:

@@ -24,18 +24,23 @@ _PACKAGES = {
 }
 """The names that are read, and the package of each."""
 _NAMES = "|".join(["python", *_PACKAGES])
+_SYSTEMS = ("os platform and distribution", "operating system", "os")
 _MARKS = r"[-*#>\s]*"
 _LABEL = re.compile(
-    rf"{_MARKS}({_NAMES}|(?:nvidia )?driver|os platform and distribution|os)\b"
+    rf"{_MARKS}({_NAMES}|(?:nvidia )?driver|{'|'.join(_SYSTEMS)})\b"
     r"(?P<version> version)?(?: *\([^()]*\))? *\**(?P<colon>:?)[\s*]*(?P<value>.*)",
     re.ASCII | re.IGNORECASE,
 )
 _VALUE = re.compile(
-    rf"(?:tf |tensorflow |python )?v?(?:{VERSION} )?v?({VERSION})\**(?: (?:gpu|cpu)| +[(|,].*)?",
+    rf"(?:tf |tensorflow |python )?[('\"]*v?(?:{VERSION}['\",]* ['\"]?)?v?({VERSION})[*)'\"]*(?: (?:gpu|cpu)| +[(|,].*)?",
     re.ASCII | re.IGNORECASE,
 )
+_BANNER = re.compile(
+    r"[0-9]+\.[0-9]+\.[0-9]+\S* +(?:\||\((?:default|main|heads|tags)\b).*", re.ASCII
+)
+"""What Python prints after its name when it starts."""
 _SYSTEM = re.compile(
-    r"(?:linux )?(ubuntu|debian)(?: gnu/linux)? ([0-9]{1,2}(?:\.[0-9]{2})?)\b.*",
+    r"(?:linux )?(ubuntu|debian)(?: gnu/linux)?(?: ([0-9]{1,2}(?:\.[0-9]{2})?)\b.*)?",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -51,8 +56,8 @@ def read_versions(lines: Sequence[Line]) -> Iterator[Statement]:
         if found is None:
             continue
         name, value = found[1].lower(), found["value"]
-        is_label = found["version"] or found["colon"] or name.startswith("os")
-        if is_label or " " not in value:
+        is_label = found["version"] or found["colon"] or name in _SYSTEMS
+        if is_label or " " not in value or _BANNER.fullmatch(value):
             yield from _state(name, value, number)
         if not value and text.lstrip().startswith("#"):
             heading = name
@@ -60,11 +65,12 @@ def read_versions(lines: Sequence[Line]) -> Iterator[Statement]:
 
 def _state(name: str, text: str, line: int) -> Iterator[Statement]:
     """Yield what a version beside a name states."""
-    if name.startswith("os"):
+    if name in _SYSTEMS:
         system = _SYSTEM.fullmatch(text)
         if system is not None:
             yield Statement("system.os", system[1].lower(), line)
-            yield Statement("system.os_version", system[2], line)
+            if system[2] is not None:
+                yield Statement("system.os_version", system[2], line)
         return
     value = _VALUE.fullmatch(text)
     if value is None:

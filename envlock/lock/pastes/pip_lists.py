@@ -17,9 +17,8 @@ _PLACE = re.compile(
     re.ASCII,
 )
 _ROW = re.compile(rf"({NAME})(?: +({VERSION})| \(({VERSION})\))(?: +\S.*)?", re.ASCII)
-_HEAD = re.compile(
-    r"Package +Version\b.*|(?:.*[$%#>] *)?(?:\S*python\S* -m |uv )?pip\S* list\b.*", re.ASCII
-)
+_HEAD = re.compile(r"Package +Version\b|(?:[\w./-]+ -m |uv )?pip[\w.]* list\b", re.ASCII)
+_PROMPT = re.compile(r"[$%#>] *")
 _INSTALLED = re.compile(
     rf"Requirement already satisfied: ({NAME})\S* in .*\(({VERSION})\)|Successfully installed (.+)",
     re.ASCII,
@@ -44,7 +43,7 @@ def read_tables(lines: Sequence[Line]) -> Iterator[Statement]:
     """Yield what the tables below `Package Version` state."""
     is_table = False
     for number, text in lines:
-        if _HEAD.fullmatch(text.strip()):
+        if any(map(_HEAD.match, _PROMPT.split(text.strip()))):
             is_table = True
         elif is_table and not set(text) <= set("- "):
             rows = list(read_rows([(number, text)]))
