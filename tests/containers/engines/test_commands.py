@@ -68,6 +68,9 @@ def test_the_same_image_twice_and_verified_inside(
     capture = (sys.executable, "-m", "envlock", "capture", "-o", "again.lock", "--engine", ENGINE)
     done = run(bed, store, tmp_path, *capture, "--image", f"localhost/team/{ENGINE}:1")
     assert done.returncode == 0, done.stderr
-    said = run(bed, store, tmp_path, sys.executable, "-m", "envlock", "diff", "envlock.lock", "again.lock")
-    # The engine that captured it first marks its containers otherwise.
-    assert said.stdout.startswith("matches under policy strict (1 difference allowed"), said.stdout
+    said = run(bed, store, tmp_path, sys.executable, "-m", "envlock", "diff", "-v", "envlock.lock", "again.lock")
+    lines = said.stdout.splitlines()
+    assert lines[:2] == ["matches under policy strict", "1 difference that policy strict allows"], said.stdout
+    assert lines[2].startswith(
+        "  i system.container: "
+    )  # the engine that captured it first marks its containers otherwise
