@@ -187,7 +187,7 @@ def _make(
     plan = _plan(lock, model, Snapshot({}, {}), None, policy)
     progress.say(f"new environment: {folder}, with Python {interpreter.version}")
     _say_plan(plan, progress)
-    _say_conda(plan, ["create", "--name", "locked", f"python={interpreter.version}"], progress)
+    _say_conda(plan, folder, interpreter.version, progress)
     if request.dry_run:
         return Synced(python, plan.left_out, None)
     with _open_environment(folder):
@@ -230,7 +230,7 @@ def _change(
     plan = _plan(lock, model, live, python, policy)
     progress.say(f"environment: {python}, with {count(len(_get_packages(live)), 'package')}")
     _say_plan(plan, progress)
-    _say_conda(plan, ["install", "--prefix", str(python.parent.parent)], progress)
+    _say_conda(plan, python.parent.parent, live.facts["python"]["version"], progress)
     if request.dry_run:
         return Synced(python, plan.left_out, None)
     left_out = list(plan.left_out)
@@ -575,10 +575,13 @@ def _say_plan(plan: Plan, progress: Progress) -> None:
         progress.say(f"  {pin.name}: {folder}, as it is now")
 
 
-def _say_conda(plan: Plan, words: Sequence[str], progress: Progress) -> None:
-    """Say how the packages that only conda installs come into an environment."""
+def _say_conda(plan: Plan, folder: Path, version: str, progress: Progress) -> None:
+    """Say how the packages that only conda installs come into an environment: into this one, if conda made it."""
     missing = [f"{each.name}={each.version}" for each in plan.left_out if each.reason == BY_CONDA]
     if missing:
+        words = ["create", "--name", "locked", f"python={version}"]
+        if (folder / "conda-meta").is_dir():  # conda installs nowhere else
+            words = ["install", "--prefix", str(folder)]
         command = shlex.join(["conda", *words, *missing])
         rest = 'envlock sync --python "$CONDA_PREFIX/bin/python"'
         progress.say(f"with conda first: `{command}`, and in that environment `{rest}`")

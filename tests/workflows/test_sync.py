@@ -213,6 +213,9 @@ def test_into_an_environment_of_conda_goes_what_conda_has_not_installed(world: W
     assert list_installed(mine) == {"thing": "1.0", "more": "1.0", "other": "1.0"}
     plain = world.make("plain")
     _, err = world.sync("--python", str(plain), "--dry-run", code=1)
+    assert f"with conda first: `conda create --name locked python={version} other=1.0`" in err
+    (world.root / "plain" / "conda-meta").mkdir()
+    _, err = world.sync("--python", str(plain), "--dry-run", code=1)
     assert f"with conda first: `conda install --prefix {world.root / 'plain'} other=1.0`" in err
 
 
