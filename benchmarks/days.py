@@ -7,8 +7,10 @@ COMMAND is envlock's command line, outside of the environments, and WHEEL the sa
 requirement is installed by uv and by pip, in an environment of each PYTHON and in one that also sees the packages of
 the first PYTHON. Each is captured under `strict`, moved, and gets other packages. Then ask: a script of another user
 with hardly any variable, pytest with its plugins in a desktop's terminal, a notebook's kernel, `-m` with a spawned, a
-forked and a fork server's child, a worker of Dask, and `envlock verify`; and a script with another number of threads,
-which has to be refused. Runs as root, with uv on PATH. Exit code 1: anything else was refused, or that was not.
+forked and a fork server's child, a worker of Dask with its user's thread counts, and `envlock verify`; and a script with
+another number of threads, which has to be refused. `distributed` brings tblib, which TensorFlow can import: `verify`
+refuses it where the lockfile names programs. Runs as root, with uv on PATH. Exit code 1: anything else was refused, or
+that was not.
 """
 
 from __future__ import annotations
@@ -61,10 +63,13 @@ if __name__ == "__main__":
             assert pool.map(train.ask, [1]) == [1]
 """,
     "dask_worker.py": """
+import dask
 import train
 from distributed import Client, LocalCluster
 
 if __name__ == "__main__":
+    # Its workers have one thread each otherwise, which changes bits.
+    dask.config.set({"distributed.nanny.pre-spawn-environ": {}})
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         assert client.submit(train.ask).result(timeout=900) == 1
 """,
@@ -252,9 +257,10 @@ def main() -> int:
     environments = asked = wrong = 0
     for requirement in options.tensorflow:
         for installer in options.installer:
-            folder = options.folder / f"{requirement}-{installer}"
+            folder = options.folder.absolute() / f"{requirement}-{installer}"
             folder.mkdir(parents=True)
-            base = install(installer, options.python[0], requirement, options.wheel, folder)
+            wheel = options.wheel.absolute()
+            base = install(installer, options.python[0], requirement, wheel, folder)
             for layout, made in list_layouts(base, options.python, folder):
                 name = f"{requirement} by {installer} {layout}"
                 if options.only not in name:
