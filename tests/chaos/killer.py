@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EVENTS = ("open", "os.", "shutil.", "tempfile.", "fcntl.", "socket.", "subprocess.")
 CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
 TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+DOORS = ("lock/writer.py", "lock/temporary.py", "lock/document.py", "runtime/drafts.py")
+"""What other files of envlock write with."""
 DRAFT = (".envlock.", ".tmp")
 OLD = 120
 """Seconds after which what a killed process left may be removed; see envlock/runtime/drafts.py."""
@@ -96,7 +98,7 @@ class Watch:
                 self.first, self.begun = self.events, time.monotonic()
                 os.write(self.teller, b".")
         if event.startswith("tempfile.mk"):
-            self.sites |= set(callers(sys._getframe(1)))
+            self.sites.add(find_writer(sys._getframe(1)))
         if self.events == self.last:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -107,13 +109,14 @@ class Watch:
         return os.path.abspath(os.fsdecode(about[0])).startswith(self.place)  # noqa: PTH100 (it follows no link)
 
 
-def callers(frame: FrameType | None) -> Iterator[str]:
-    """Yield the functions of envlock in which a frame was called, as "ROOM/FILE.py:FUNCTION"."""
+def find_writer(frame: FrameType | None) -> str:
+    """Return the function of envlock that opened one of the doors in which a frame was called, "" for none."""
     while frame is not None:
-        path = frame.f_code.co_filename
-        if path.startswith(f"{ROOT}/envlock/"):
-            yield f"{path.removeprefix(f'{ROOT}/envlock/')}:{frame.f_code.co_name}"
+        name = frame.f_code.co_filename.removeprefix(f"{ROOT}/envlock/")
+        if name != frame.f_code.co_filename and name not in DOORS:
+            return f"{name}:{frame.f_code.co_name}"
         frame = frame.f_back
+    return ""
 
 
 def state(path: Path) -> State:

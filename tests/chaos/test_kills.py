@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from envlock import cli
+from tests.chaos import killer
 from tests.chaos.killer import Outcome, attacked
 from tests.chaos.victims import VICTIMS
 from tests.exhaustive import exhaustive
@@ -49,8 +50,7 @@ ROOT = Path(cli.__file__).parents[1]
 def places() -> set[str]:
     """Return every function of envlock in which a file is written to stay, as "ROOM/FILE.py:FUNCTION"."""
     found = set()
-    doors = {ROOT / f"{name}.py" for name in ("lock/writer", "lock/temporary", "lock/document", "runtime/drafts")}
-    for file in sorted(set(ROOT.rglob("*.py")) - doors):
+    for file in sorted(set(ROOT.rglob("*.py")) - {ROOT / name for name in killer.DOORS}):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and any(map(_writes, ast.walk(node))):
                 found.add(f"{file.relative_to(ROOT)}:{node.name}")
