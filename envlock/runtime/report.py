@@ -63,7 +63,9 @@ NO_TENSORFLOW = "no-tensorflow"
 """The rule of a finding that TensorFlow is locked and not installed, which explains all others."""
 NOT_HELD = "not-held"
 """The rule of a finding that a library is installed of which the lockfile has no facts."""
-OTHERS = (DEEP, COMPARED, BITS, DATA, UNREAD, LAUNCHER, NO_TENSORFLOW, NOT_HELD)
+SETTINGS = "settings"
+"""The rule of a finding that a setting of the project is another than the locked one."""
+OTHERS = (DEEP, COMPARED, BITS, DATA, UNREAD, LAUNCHER, NO_TENSORFLOW, NOT_HELD, SETTINGS)
 """The rules of findings that say more than that a fact differs."""
 FILE_RULE = "file-"
 """The prefix of the rules of findings about installed files (`verify --deep`)."""
@@ -504,6 +506,9 @@ def _list_wrong(findings: List[Finding]) -> List[str]:
         wrong.append(_agree(bits, "canary result", "differs", "differ"))
     if files:
         wrong.append(_agree(files, "file", "is not as recorded", "are not as recorded"))
+    settings = _count_kind(findings, ERROR, SETTINGS)
+    if settings:
+        wrong.append(_agree(settings, "setting", "differs", "differ"))
     data = _count_kind(findings, ERROR, DATA)
     if data:
         wrong.append(f"there is other data at {count(data, 'path')}")
@@ -625,7 +630,7 @@ def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
     number = 0
     for finding in findings:
         own = ""
-        if finding.rule in (BITS, COMPARED, DATA):
+        if finding.rule in (BITS, COMPARED, DATA, SETTINGS):
             own = finding.rule
         elif finding.rule.startswith(FILE_RULE):
             own = FILE_RULE

@@ -8,7 +8,7 @@ from typing import Any
 
 from envlock.runtime.judgement import has_overrides_enabled
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.report import ERROR, Finding, Report
+from envlock.runtime.report import ERROR, SETTINGS, Finding, Report
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.settings import Config, choose_policy
 from envlock.workflows.verify import verify
@@ -92,7 +92,7 @@ def _make_finding(setting: str, locked: str | None, current: str | None) -> Find
     where = f"tool.envlock.{setting}"
     message = f"{where}: locked {locked or 'none'}, pyproject.toml {current or 'none'}"
     return Finding(
-        "settings",
+        SETTINGS,
         ERROR,
         where,
         message=message,

@@ -167,7 +167,7 @@ def test_changed_settings_are_asked_for_by_the_check_alone(project: Project) -> 
     project.run("verify")
     assert project.run("capture", "--check", code=1).stderr == (
         "envlock.lock is not up to date:\n"
-        "does not match under policy strict, with 1 package of the project: 3 facts differ\n"
+        "does not match under policy strict, with 1 package of the project: 3 settings differ\n"
         "  x tool.envlock.policy.name: locked strict, pyproject.toml bits\n"
         "  x tool.envlock.policy.cpu.*: locked none, pyproject.toml exact\n"
         "  x tool.envlock.entry: locked none, pyproject.toml train.py\n"

@@ -74,7 +74,7 @@ def test_a_project_without_settings_differs_in_none(lock: Path) -> None:
 
 def test_other_settings_are_a_mismatch_whatever_the_environment_is(lock: Path) -> None:
     report = gate.check(lock, Config(policy="strict", overrides=RULES["overrides"]))
-    assert report.headline == "does not match under policy bits: 1 fact differs"
+    assert report.headline == "does not match under policy bits: 1 setting differs"
     (found,) = report.findings
     assert found.to_json() == {
         "where": {"fact": "tool.envlock.policy.name"},
