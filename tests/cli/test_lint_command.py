@@ -31,7 +31,7 @@ train.py:3:1: ENV101 error: tf.config.experimental.enable_op_determinism is name
 train.py:4:23: ENV102 error: this replaces the function tf.random.set_seed and sets nothing
     x = tf.constant("é"); tf.random.set_seed = 1
 
-ENV101: a function that is named and not called (1)
+ENV101: a switch without its parentheses (1)
     why: {WHY}
     fix: Add the parentheses.
 
