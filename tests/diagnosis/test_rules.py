@@ -319,12 +319,9 @@ def test_an_installed_wheel_is_found_by_the_name_that_its_cuda_has(cuda: str, wh
 
 @pytest.mark.longer
 def test_what_each_finding_says() -> None:
-    """With ENVLOCK_TEST_WRITE_GOLDEN set the file is written anew; look at what changed in it."""
     found = {name: [line for finding in diagnose(CASES[name]) for line in _show(finding)] for name in CASES}
     assert [name for name in CASES if not found[name]] == []
     text = "\n".join("\n".join([f"# {name}", *lines, ""]) for name, lines in found.items())
-    if os.environ.get("ENVLOCK_TEST_WRITE_GOLDEN"):
-        GOLDEN.write_text(text, encoding="utf-8")
     assert_as_golden(text, GOLDEN)
 
 

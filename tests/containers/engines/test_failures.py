@@ -10,281 +10,141 @@ import pytest
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine_command import drop_identity_label
 from envlock.containers.engines.engine_errors import EngineError, explain, select_output
+from tests.golden_files import assert_as_golden
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "engine-errors.txt"
 NGC = "nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64
 PRIVATE = "nvcr.io/private/tensorflow:25.02-tf2-py3@sha256:" + "6" * 64
 RESOLVE = "ERROR: failed to solve: {0}: failed to resolve source metadata for {0}: "
-LOGIN = "run `docker login nvcr.io` with a key that can pull it (for nvcr.io the user is $oauthtoken)"
-GONE = "choose another tag: the publisher may have removed this one"
-ANEW = "check that it runs (`docker version`), and build again"
-SEE = "start Docker (`docker version` shows its state), or name another host in DOCKER_HOST"
-ROOM = "free disk space (`docker system df` shows its use)"
-TOOLKIT = "install the NVIDIA container toolkit on the machine of the engine, or leave out `--gpus`"
-NETWORK = "check its network and proxy, or name a mirror"
-NO_GPU = "the container engine cannot give a GPU to a container"
-FULL = "the disk of the container engine is full"
-AWAY = "the connection to the container engine was lost"
-NONE = "the container engine does not respond"
 
 HERE = "127.0.0.1:5000/team/x:1"
 PULL, PUSH = f"pull of {HERE}: ", f"push of {HERE}: "
-REGISTRY = "check the name and the state of its registry, or try again later"
 
 TEXTS = {
-    "digest gone, BuildKit": (RESOLVE.format(NGC) + f"{NGC}: not found", f"the registry does not have {NGC}", GONE),
-    "digest gone, classic": (
-        f"manifest for {NGC} not found: manifest unknown: manifest unknown",
-        f"the registry does not have {NGC}",
-        GONE,
-    ),
+    "digest gone, BuildKit": RESOLVE.format(NGC) + f"{NGC}: not found",
+    "digest gone, classic": f"manifest for {NGC} not found: manifest unknown: manifest unknown",
     "denied, BuildKit": (
         RESOLVE.format(PRIVATE) + "pull access denied, repository does not exist or may require authorization: "
-        "server message: insufficient_scope: authorization failed",
-        f"the registry denies access to {PRIVATE}",
-        LOGIN,
+        "server message: insufficient_scope: authorization failed"
     ),
     "denied, classic": (
         "pull access denied for nvcr.io/private/tensorflow, repository does not exist or may require 'docker login': "
-        "denied: requested access to the resource is denied",
-        "the registry denies access to nvcr.io/private/tensorflow",
-        LOGIN,
+        "denied: requested access to the resource is denied"
     ),
     "wrong key, BuildKit": (
         RESOLVE.format(PRIVATE) + "failed to authorize: failed to fetch oauth token: unexpected status from GET "
         "request to https://127.78.94.11/token?scope=repository%3Aprivate%2Ftensorflow%3Apull&service=bed: "
-        "401 Unauthorized",
-        f"the registry rejects the login for {PRIVATE}",
-        LOGIN,
+        "401 Unauthorized"
     ),
-    "wrong key, classic": (
-        f'Get "https://nvcr.io/v2/private/tensorflow/manifests/sha256:{"6" * 64}": unauthorized',
-        "the registry rejects the login for nvcr.io",
-        LOGIN,
-    ),
-    "no credentials, classic": (
-        'Get "https://nvcr.io/v2/private/tensorflow/manifests/1": no basic auth credentials',
-        "the registry rejects the login for nvcr.io",
-        LOGIN,
-    ),
+    "wrong key, classic": f'Get "https://nvcr.io/v2/private/tensorflow/manifests/sha256:{"6" * 64}": unauthorized',
+    "no credentials, classic": 'Get "https://nvcr.io/v2/private/tensorflow/manifests/1": no basic auth credentials',
     "registry down, BuildKit": (
         RESOLVE.format("127.0.0.1:1/a/b:1") + 'failed to do request: Head "https://127.0.0.1:1/v2/a/b/manifests/1": '
-        "dial tcp 127.0.0.1:1: connect: connection refused",
-        "the container engine cannot reach the registry 127.0.0.1:1",
-        NETWORK,
+        "dial tcp 127.0.0.1:1: connect: connection refused"
     ),
-    "registry down, classic": (
-        'Get "http://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused',
-        "the container engine cannot reach the registry 127.0.0.1:1",
-        NETWORK,
-    ),
+    "registry down, classic": 'Get "http://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused',
     "no such host, BuildKit": (
         RESOLVE.format("registry.example.org/a:1") + 'failed to do request: Head "https://registry.example.org/v2/a/'
-        'manifests/1": dial tcp: lookup registry.example.org on 192.0.2.53:53: no such host',
-        "the container engine cannot reach the registry registry.example.org",
-        NETWORK,
+        'manifests/1": dial tcp: lookup registry.example.org on 192.0.2.53:53: no such host'
     ),
     "no such host, classic": (
-        'Get "https://registry.example.org/v2/": dial tcp: lookup registry.example.org on 192.0.2.53:53: no such host',
-        "the container engine cannot reach the registry registry.example.org",
-        NETWORK,
+        'Get "https://registry.example.org/v2/": dial tcp: lookup registry.example.org on 192.0.2.53:53: no such host'
     ),
-    "certificate, classic": (
-        'Get "https://registry.example.org/v2/": x509: certificate signed by unknown authority',
-        "the certificate of registry.example.org is not trusted by the container engine",
-        "install its CA certificate: /etc/docker/certs.d/registry.example.org/ca.crt on the machine of the engine",
-    ),
+    "certificate, classic": 'Get "https://registry.example.org/v2/": x509: certificate signed by unknown authority',
     "certificate, BuildKit": (
         RESOLVE.format(NGC) + 'failed to authorize: failed to fetch anonymous token: Get "https://127.78.94.11/token?'
         'scope=repository%3Anvidia%2Ftensorflow%3Apull&service=bed": tls: failed to verify certificate: x509: '
-        "certificate signed by unknown authority",
-        "the certificate of 127.78.94.11 is not trusted by the container engine",
-        "install its CA certificate: /etc/docker/certs.d/127.78.94.11/ca.crt on the machine of the engine",
+        "certificate signed by unknown authority"
     ),
     "disk full, BuildKit": (
         "ERROR: failed to solve: failed to copy: write /var/lib/docker/buildkit/content/ingest/fd919aa5/data: "
-        "no space left on device",
-        FULL,
-        ROOM,
+        "no space left on device"
     ),
-    "disk full, classic": ("write /usr2/bin/python3.11: no space left on device", FULL, ROOM),
+    "disk full, classic": "write /usr2/bin/python3.11: no space left on device",
     "daemon killed, BuildKit": (
-        "ERROR: failed to receive status: rpc error: code = Unavailable desc = error reading from server: EOF",
-        AWAY,
-        ANEW,
+        "ERROR: failed to receive status: rpc error: code = Unavailable desc = error reading from server: EOF"
     ),
     "daemon killed, BuildKit, a moment later": (
         "ERROR: failed to solve: Unavailable: error reading from server: read unix @->/tmp/el.s257cpfo/docker.sock: "
-        "read: connection reset by peer",
-        AWAY,
-        ANEW,
+        "read: connection reset by peer"
     ),
-    "daemon killed, classic": (
-        "('Connection broken: IncompleteRead(0 bytes read)', IncompleteRead(0 bytes read))",
-        AWAY,
-        ANEW,
-    ),
+    "daemon killed, classic": "('Connection broken: IncompleteRead(0 bytes read)', IncompleteRead(0 bytes read))",
     "daemon killed, between two questions": (
-        "('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))",
-        AWAY,
-        ANEW,
+        "('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))"
     ),
     "no daemon, SDK": (
         "Error while fetching server API version: ('Connection aborted.', "
-        "FileNotFoundError(2, 'No such file or directory'))",
-        NONE,
-        SEE,
+        "FileNotFoundError(2, 'No such file or directory'))"
     ),
     "no daemon, by TCP": (
         "Error while fetching server API version: HTTPConnectionPool(host='127.0.0.1', port=1): Max retries exceeded "
         "with url: /version (Caused by NewConnectionError(\"HTTPConnection(host='127.0.0.1', port=1): Failed to "
-        'establish a new connection: [Errno 111] Connection refused"))',
-        NONE,
-        SEE,
+        'establish a new connection: [Errno 111] Connection refused"))'
     ),
     "no daemon, command": (
-        "ERROR: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
-        NONE,
-        SEE,
+        "ERROR: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
     ),
     "no permission, SDK": (
-        "Error while fetching server API version: ('Connection aborted.', PermissionError(13, 'Permission denied'))",
-        "no permission to use the container engine",
-        "join the group of its socket (often `docker`), or run as another user",
+        "Error while fetching server API version: ('Connection aborted.', PermissionError(13, 'Permission denied'))"
     ),
-    "no GPUs": ('could not select device driver "" with capabilities: [[gpu]]', NO_GPU, TOOLKIT),
-    "no GPUs, CDI": (
-        "CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=all",
-        NO_GPU,
-        TOOLKIT,
-    ),
-    "no GPUs, runtime": ("unknown or invalid runtime name: nvidia", NO_GPU, TOOLKIT),
-    "no GPUs, runtime, 20.10": ("Unknown runtime specified nvidia", NO_GPU, TOOLKIT),
+    "no GPUs": 'could not select device driver "" with capabilities: [[gpu]]',
+    "no GPUs, CDI": "CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=all",
+    "no GPUs, runtime": "unknown or invalid runtime name: nvidia",
+    "no GPUs, runtime, 20.10": "Unknown runtime specified nvidia",
     "other platform, classic": (
         "image with reference docker.io/library/python:3.11-slim was found but does not match the specified platform: "
-        "wanted linux/s390x, actual: linux/amd64",
-        "docker.io/library/python:3.11-slim does not exist for this platform",
-        "name another platform, or another base",
+        "wanted linux/s390x, actual: linux/amd64"
     ),
-    "other platform, BuildKit": (
-        RESOLVE.format(NGC) + "no match for platform in manifest: not found",
-        f"{NGC} does not exist for this platform",
-        "name another platform, or another base",
-    ),
-    "other platform, classic, index": (
-        "no matching manifest for linux/s390x in the manifest list entries",
-        "the image does not exist for this platform",
-        "name another platform, or another base",
-    ),
-    "no network": (
-        "ERROR: failed to solve: network bridge not found",
-        "the container engine has no network for a build",
-        "build without a network (the default), or configure one for the engine",
-    ),
+    "other platform, BuildKit": RESOLVE.format(NGC) + "no match for platform in manifest: not found",
+    "other platform, classic, index": "no matching manifest for linux/s390x in the manifest list entries",
+    "no network": "ERROR: failed to solve: network bridge not found",
     "podman, no cgroups": (
-        "Error: OCI runtime error: crun: cgroups in hybrid mode not supported, drop all controllers from cgroupv2",
-        "the container runtime failed: crun: cgroups in hybrid mode not supported, drop all controllers from cgroupv2",
-        "see `podman info`; `runtime` in containers.conf names another runtime",
+        "Error: OCI runtime error: crun: cgroups in hybrid mode not supported, drop all controllers from cgroupv2"
     ),
     "no such program": (
         "failed to create task for container: failed to create shim task: OCI runtime create failed: runc create "
-        'failed: unable to start container process: exec: "nosuch": executable file not found in $PATH: unknown',
-        "the image does not have the program nosuch",
-        "name a program of the image",
+        'failed: unable to start container process: exec: "nosuch": executable file not found in $PATH: unknown'
     ),
-    "no such image": (
-        "No such image: nosuch:latest",
-        "the container engine does not have the image nosuch:latest",
-        "build or pull it first",
-    ),
+    "no such image": "No such image: nosuch:latest",
     "Dockerfile, BuildKit": (
-        "ERROR: failed to solve: dockerfile parse error on line 2: unknown instruction: RUNN (did you mean RUN?)",
-        "invalid Dockerfile, line 2: unknown instruction: RUNN (did you mean RUN?)",
-        "correct it, or let envlock write it again",
+        "ERROR: failed to solve: dockerfile parse error on line 2: unknown instruction: RUNN (did you mean RUN?)"
     ),
-    "Dockerfile, 20.10": (
-        "dockerfile parse error line 2: unknown instruction: RUNN",
-        "invalid Dockerfile, line 2: unknown instruction: RUNN",
-        "correct it, or let envlock write it again",
-    ),
-    "pull, wrong key, Docker 26": (
-        PULL + 'unauthorized: {"errors":[{"code":"X","message":"told so"}]}',
-        f"the registry rejects the login for {HERE}",
-        LOGIN.replace("nvcr.io`", "127.0.0.1:5000`"),
-    ),
+    "Dockerfile, 20.10": "dockerfile parse error line 2: unknown instruction: RUNN",
+    "pull, wrong key, Docker 26": PULL + 'unauthorized: {"errors":[{"code":"X","message":"told so"}]}',
     "pull, denied, podman": (
         PULL + "initializing source docker://127.0.0.1:5000/team/x:1: reading manifest 1 in 127.0.0.1:5000/team/x: "
-        "denied: no",
-        f"the registry denies access to {HERE}",
-        LOGIN.replace("nvcr.io`", "127.0.0.1:5000`"),
+        "denied: no"
     ),
-    "pull, gone, Docker 26": (
-        PULL + 'unknown: {"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}',
-        f"the registry does not have {HERE}",
-        GONE,
-    ),
+    "pull, gone, Docker 26": PULL + 'unknown: {"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}',
     "pull, gone, podman": (
         PULL + "initializing source docker://127.0.0.1:5000/team/x:1: reading manifest 1 in 127.0.0.1:5000/team/x: "
-        "name unknown: repository not known",
-        f"the registry does not have {HERE}",
-        GONE,
+        "name unknown: repository not known"
     ),
-    "pull, too often": (
-        PULL + 'toomanyrequests: {"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}',
-        f"too many requests to the registry of {HERE}",
-        "run `docker login 127.0.0.1:5000`, or try again later",
-    ),
-    "pull, closed": (
-        PULL + 'Head "http://127.0.0.1:5000/v2/team/x/manifests/1": EOF',
-        "the container engine cannot reach the registry 127.0.0.1:5000",
-        NETWORK,
-    ),
-    "pull, redirected to nowhere": (
-        PULL + 'Head "http://elsewhere.invalid/x": dial tcp: lookup elsewhere.invalid on 10.0.0.53:53: no such host',
-        "the container engine cannot reach the registry elsewhere.invalid",
-        NETWORK,
-    ),
-    "pull, no manifest": (
-        PULL + "error unmarshalling content: invalid character '<' looking for beginning of value",
-        f"the pull of {HERE} failed: error unmarshalling content: invalid character '<' looking for beginning of value",
-        REGISTRY,
-    ),
-    "push, a server that fails": (
-        PUSH + "received unexpected HTTP status: 503 Service Unavailable",
-        f"the push of {HERE} failed: received unexpected HTTP status: 503 Service Unavailable",
-        REGISTRY,
-    ),
-    "push, closed": (PUSH + "EOF", f"the push of {HERE} failed: EOF", REGISTRY),
+    "pull, too often": PULL + 'toomanyrequests: {"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}',
+    "pull, closed": PULL + 'Head "http://127.0.0.1:5000/v2/team/x/manifests/1": EOF',
+    "pull, redirected to nowhere": PULL
+    + 'Head "http://elsewhere.invalid/x": dial tcp: lookup elsewhere.invalid on 10.0.0.53:53: no such host',
+    "pull, no manifest": PULL + "error unmarshalling content: invalid character '<' looking for beginning of value",
+    "push, a server that fails": PUSH + "received unexpected HTTP status: 503 Service Unavailable",
+    "push, closed": PUSH + "EOF",
     "push, denied, podman": (
         PUSH + "trying to reuse blob sha256:4488 at destination: failed to read from destination repository team/x: "
-        "403 (Forbidden)",
-        f"the registry denies a push to {HERE}",
-        "run `docker login 127.0.0.1:5000` with a key that can push, or name another repository with `--tag`",
+        "403 (Forbidden)"
     ),
-    "push, too often": (
-        PUSH + 'toomanyrequests: {"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}',
-        f"too many requests to the registry of {HERE}",
-        "run `docker login 127.0.0.1:5000`, or try again later",
-    ),
+    "push, too often": PUSH + 'toomanyrequests: {"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}',
     "push, too large": (
         PUSH + "trying to reuse blob sha256:4488 at destination: failed to read from destination repository team/x: "
-        "413 (Request Entity Too Large)",
-        f"the registry of {HERE}, or a proxy before it, does not take a layer of this size",
-        "raise its limit (nginx: `client_max_body_size`), or name another repository with `--tag`",
+        "413 (Request Entity Too Large)"
     ),
-    "something new": (
-        "ERROR: the moon is in the wrong place",
-        "the container engine failed: the moon is in the wrong place",
-        SEE,
-    ),
-    "nothing": ("", "the container engine failed: it gave no reason", SEE),
+    "something new": "ERROR: the moon is in the wrong place",
+    "nothing": "",
 }
 
 
 def test_a_text_becomes_a_sentence() -> None:
-    errors = {name: explain(text) for name, (text, _, _) in TEXTS.items()}
-    assert {name: (error.message, error.hint, error.exit_code) for name, error in errors.items()} == {
-        name: (message, hint, 5) for name, (_, message, hint) in TEXTS.items()
-    }
+    errors = {name: explain(text) for name, text in TEXTS.items()}
+    assert {error.exit_code for error in errors.values()} == {5}
+    assert_as_golden("\n".join(f"# {name}\n{error}\n" for name, error in errors.items()), GOLDEN)
 
 
 STEPS = [
@@ -324,7 +184,7 @@ def test_a_wheel_with_another_hash_is_told_wherever_pip_says_it(text: str) -> No
 
 def test_a_full_disk_is_told_by_the_program_that_met_it() -> None:
     error = explain(STEPS[0], ["dd: error writing '/big': No space left on device", "26+0 records out"])
-    assert error.message == FULL
+    assert error.message == "the disk of the container engine is full"
 
 
 def test_what_is_missing_is_named_where_only_the_caller_knows_it() -> None:
