@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -102,6 +103,14 @@ def add_module(made: Environment) -> dict[str, str]:
     return {}
 
 
+def put_into_archive(made: Environment) -> dict[str, str]:
+    """Put a module of Python's name into an archive, which is searched first."""
+    archive = made.folder / "app.zip"
+    with ZipFile(archive, "w") as opened:
+        opened.writestr("random.py", "")
+    return {"PYTHONPATH": f"{archive}:{made.environ['PYTHONPATH']}"}
+
+
 def grow(made: Environment) -> dict[str, str]:
     """Change what a package's own RECORD gives with another size."""
     library = made.folder / "site-packages/tensorflow/l.so"
@@ -119,5 +128,6 @@ HARMFUL: dict[str, tuple[Callable[[Environment], dict[str, str]], str]] = {
     "any library in a folder of the search path": (search_without_a_part, "LD_LIBRARY_PATH puts it in front"),
     "a plug-in": (plug_in, "p.so: TensorFlow opens each library of a folder tensorflow-plugins"),
     "a module that no package lists": (add_module, "extra.py: it lies among the installed packages"),
+    "a module of Python's in an archive": (put_into_archive, "random.py: it is imported in place of Python's own"),
     "another size than in the RECORD": (grow, "l.so: its package lists it with another size"),
 }

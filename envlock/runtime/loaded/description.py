@@ -224,11 +224,17 @@ class Description:
         return tuple(found)
 
     def _add_unexplained(self, path: str, name: str, asker: str) -> None:
-        entry = f"{name} {self._identities.get(path)}"
+        entry = f"{name} {self._identify(path)}"
         self.compared.add(path)
         if entry not in self.facts[UNEXPLAINED]:
             self.facts[UNEXPLAINED].append(entry)
         self.places[entry] = f"{path}: {asker}"
+
+    def _identify(self, path: str) -> str:
+        """Return what a file is; of a module in an archive, what the archive is."""
+        while path and not os.path.lexists(path):
+            path = path.rpartition("/")[0]
+        return self._identities.get(path) if os.path.isfile(path) else "unread"
 
     def _explain(self, line: str) -> None:
         if "\n" not in line:  # it is one line of the note
