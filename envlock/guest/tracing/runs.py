@@ -13,7 +13,6 @@ from functools import wraps
 
 from envlock import __version__
 from envlock.guest.tracing import private, tensors
-from envlock.guest.tracing.state import read_conditions
 from envlock.guest.tracing.thread_traces import Threads
 from envlock.guest.tracing.trace_writer import TraceWriter
 from envlock.guest.tracing.tracer import Enough, Tracer
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
 
 EAGER, GRAPH = "eager", "graph"
+_INTER, _INTRA = "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"
 
 
 class Observed:
@@ -124,7 +124,7 @@ def open_trace(
                 "elsewhere": tracer.elsewhere + threads.entries,
                 "functions_run_eagerly": ran_eagerly,
             }
-            writer.close({**end, **read_conditions(tf)})
+            writer.close({**end, **_read_conditions(tf)})
 
 
 def make_header(tf: ModuleType, mode: str, conditions: Mapping[str, object]) -> Dict[str, object]:
@@ -260,3 +260,33 @@ def forget_previous_run(script: str, *, module: bool = False) -> None:
         sys.modules["numpy"].random.seed()
     if "tensorflow" in sys.modules:
         private.forget_seed()
+
+
+def _read_conditions(tf: ModuleType) -> Dict[str, object]:
+    """Return threads, op determinism, the number of devices of each kind, and whether XLA is on
+    globally.
+    """
+    threading = tf.config.threading
+    conditions = {
+        "threads.intra_op": _count_threads(threading.get_intra_op_parallelism_threads(), _INTRA),
+        "threads.inter_op": _count_threads(threading.get_inter_op_parallelism_threads(), _INTER),
+        "op_determinism": private.read_determinism(),
+        "xla": str(tf.config.optimizer.get_jit() or "off"),
+    }
+    devices: Dict[str, int] = {}
+    for device in tf.config.list_logical_devices():
+        name = "devices." + device.device_type
+        devices[name] = devices.get(name, 0) + 1
+    return {**conditions, **devices}
+
+
+def _count_threads(setting: int, variable: str) -> Optional[int]:
+    """Return the number of threads: the setting, else the variable, else one for each CPU of this
+    process.
+    """
+    if setting:
+        return setting
+    try:
+        return int(os.environ.get(variable, "")) or len(os.sched_getaffinity(0))
+    except ValueError:
+        return len(os.sched_getaffinity(0))
