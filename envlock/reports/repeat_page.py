@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from envlock.reports.heatmap import COLORS, Heatmap, Scale, find_scale, make_heatmaps
-from envlock.reports.page import escape_text, render_whole_page
 from envlock.reports.repeat_summary import summarize_quantities
 from envlock.reports.repeat_text import UNITS, list_compared_steps, render_next
-from envlock.runtime.report import Finding, Report, count
+from envlock.runtime.report import Finding, Report, clean, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +31,13 @@ HUES = 12
 """The hues of lines; more lines repeat a color, and show their names under the pointer."""
 
 _STYLE = """
+:root { color-scheme: light dark; --bad: #c62828; --warn: #b26a00; --ok: #2e7d32; --dim: #777; --line: #8884; }
+@media (prefers-color-scheme: dark) { :root { --bad: #ef5350; --warn: #ffb74d; --ok: #81c784; --dim: #aaa; } }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
+pre { border: 1px solid var(--line); border-radius: 6px; padding: .6rem; overflow-x: auto; font-size: 13px; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; }
+.bad { color: var(--bad); } .ok { color: var(--ok); } .dim { color: var(--dim); }
 table { font-size: 12px; }
 th, td { padding: 2px 6px; text-align: right; min-width: 3.5em; border: 1px solid var(--line); white-space: nowrap; }
 .facts th, .facts td { text-align: left; } .facts td { white-space: normal; overflow-wrap: break-word; max-width: 50rem; }
@@ -45,6 +51,18 @@ polyline { fill: none; stroke-width: 2; } h4 { font-size: .9rem; margin: .6rem 0
   .wide { overflow: visible; } .short td, .short th { white-space: normal; overflow-wrap: break-word; } svg { min-width: 0; }
   section, svg, tr, .facts { break-inside: avoid; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 .grid { stroke: var(--line); } .rug { fill: var(--bad); } .even { fill: var(--ok); fill-opacity: .35; }
+"""
+
+
+# A page is passed on: whatever names of a script are in it, it loads and runs nothing.
+# https://developer.mozilla.org/en-US/docs/Web/HTTP/Guides/CSP
+_HEAD = """\
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>{style}</style></head><body>
+<h1 class="{verdict}">{headline}</h1>
 """
 
 
@@ -72,7 +90,18 @@ def render_page(report: Report[RepeatEvidence], text: str) -> str:
     ]
     parts.append(_render_circumstances(report.evidence))
     parts.append(f"<h2>As on the terminal</h2>\n<pre>{escape(text)}</pre>\n")
-    return render_whole_page(report, title, report.headline, _STYLE + _list_colors(), parts)
+    head = _HEAD.format(
+        title=_escape_text(title),
+        style=_STYLE + _list_colors(),
+        verdict="ok" if report.match else "bad",
+        headline=_escape_text(report.headline),
+    )
+    return "".join([head, *parts, "</body></html>\n"])
+
+
+def _escape_text(value: object) -> str:
+    """Return a value as text that a browser shows as it is."""
+    return escape(clean(str(value)))
 
 
 def _render_circumstances(evidence: RepeatEvidence) -> str:
@@ -85,7 +114,7 @@ def _render_circumstances(evidence: RepeatEvidence) -> str:
             rows[f"{what}{suffix}"] = value
     body = ""
     for name, value in rows.items():
-        body += f"<tr><th>{escape_text(name)}</th><td>{escape_text(value)}</td></tr>\n"
+        body += f"<tr><th>{_escape_text(name)}</th><td>{_escape_text(value)}</td></tr>\n"
     return f'<h2>What was run</h2>\n<div class="wide"><table class="facts">\n{body}</table></div>\n'
 
 
@@ -104,7 +133,7 @@ def _render_quantities(evidence: RepeatEvidence) -> str:
             *((what.shape, what.kind, what.digest) if what is not None else ("", "", "")),
         ]
         cells += [first, f"{each.often} of {len(evidence.steps)} steps", each.largest]
-        body += "<tr>" + "".join(f"<td>{escape_text(cell)}</td>" for cell in cells) + "</tr>\n"
+        body += "<tr>" + "".join(f"<td>{_escape_text(cell)}</td>" for cell in cells) + "</tr>\n"
     head = "".join(
         f"<th>{name}</th>"
         for name in (
@@ -125,12 +154,12 @@ def _render_finding(finding: Finding, following: str | None) -> str:
         lines = lines[:-1]
     fix = _render_code(" ".join(lines))
     message = finding.message[:1].upper() + finding.message[1:]
-    return f'<p>{escape_text(message)}. <span class="dim">{fix}</span></p>\n'
+    return f'<p>{_escape_text(message)}. <span class="dim">{fix}</span></p>\n'
 
 
 def _render_code(text: str) -> str:
     """Return a text of which the parts in backquotes are code."""
-    parts = escape_text(text).split("`")
+    parts = _escape_text(text).split("`")
     return "".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts))
 
 
@@ -138,7 +167,7 @@ def _render_step(
     step: int, evidence: RepeatEvidence, heatmaps: Sequence[Heatmap], scale: Scale
 ) -> str:
     """Return a step: one line for all that is equal there, a matrix for each quantity that is not."""
-    equal = [escape_text(each.quantity) for each in evidence.equal if each.step == step]
+    equal = [_escape_text(each.quantity) for each in evidence.equal if each.step == step]
     line = f'<p class="dim">The same bits in all runs: {", ".join(equal)}.</p>\n' if equal else ""
     own = [_render_table(heatmap, scale) for heatmap in heatmaps if heatmap.step == step]
     tables = f'<div class="maps">\n{"".join(own)}</div>\n' if own else ""
@@ -180,30 +209,30 @@ def _render_legend(scale: Scale) -> str:
 def _render_table(heatmap: Heatmap, scale: Scale) -> str:
     head = rows = ""
     for a, label in enumerate(heatmap.labels):
-        head += f"<th>{escape_text(label)}</th>"
+        head += f"<th>{_escape_text(label)}</th>"
         cells = "".join(_render_cell(heatmap, a, b, scale) for b in range(len(heatmap.labels)))
-        rows += f"<tr><th>{escape_text(label)}</th>{cells}</tr>\n"
+        rows += f"<tr><th>{_escape_text(label)}</th>{cells}</tr>\n"
     notes = ""
     for note in heatmap.notes:
-        notes += f"<p>{escape_text(note)}</p>\n"
+        notes += f"<p>{_escape_text(note)}</p>\n"
     table = f'<div class="wide"><table>\n<tr><th></th>{head}</tr>\n{rows}</table></div>\n'
-    return f"<section><h4>{escape_text(heatmap.quantity)}</h4>\n{table}{notes}</section>\n"
+    return f"<section><h4>{_escape_text(heatmap.quantity)}</h4>\n{table}{notes}</section>\n"
 
 
 def _render_cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
     cell = heatmap.cells[a][b]
     runs = f"runs {heatmap.labels[a]} and {heatmap.labels[b]}"
     if cell is None:
-        return f'<td class="z" title="{escape_text(runs)}: no distance">-</td>'
+        return f'<td class="z" title="{_escape_text(runs)}: no distance">-</td>'
     if a == b and cell == 0:
-        return f'<td class="z" title="{escape_text(runs)}: the same bits">0</td>'
+        return f'<td class="z" title="{_escape_text(runs)}: the same bits">0</td>'
     if cell == 0:
-        return f'<td class="z" title="{escape_text(runs)}: the same values in other bits">0*</td>'
+        return f'<td class="z" title="{_escape_text(runs)}: the same values in other bits">0*</td>'
     title = f"{runs}: {UNITS['sum']} {cell:.6g}"
     for name, cells in heatmap.others.items():
         if cells[a][b] is not None:
             title += f"; {UNITS[name]} {cells[a][b]:.6g}"
-    return f'<td class="l{scale.find_level(cell)}" title="{escape_text(title)}">{cell:.1e}</td>'
+    return f'<td class="l{scale.find_level(cell)}" title="{_escape_text(title)}">{cell:.1e}</td>'
 
 
 def _render_chart(evidence: RepeatEvidence) -> str:
@@ -218,7 +247,7 @@ def _render_chart(evidence: RepeatEvidence) -> str:
     lines, names = "", ""
     for n, (name, row) in enumerate(points.items()):
         lines += _render_points(n % HUES, name, row, steps, (low, high))
-        names += f'<i class="key s{n % HUES}"></i>{escape_text(name)} '
+        names += f'<i class="key s{n % HUES}"></i>{_escape_text(name)} '
     measured = len({(each.step, each.quantity) for each in evidence.distances})
     left_out = len(evidence.differing) - measured
     gaps = f" {left_out:,} of them {'is' if left_out == 1 else 'are'} not measured: the arrays are large."
@@ -295,7 +324,7 @@ def _render_points(
     radius = 2 if number % 2 else 4  # see the gaps of its line
     if len(row) <= DOTS:
         for step, (x, y) in places.items():
-            title = f"{escape_text(name)}, step {step}: {row[step]:.6g}"
+            title = f"{_escape_text(name)}, step {step}: {row[step]:.6g}"
             content += (
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{title}</title></circle>'
             )
@@ -327,7 +356,7 @@ def _render_bar(evidence: RepeatEvidence) -> str:
         kind = "rug" if names else "even"
         x = LEFT + step_width * (first - 0.5)
         width = max(step_width * (last - first + 1) - 0.5, 0.5)
-        title = escape_text(_describe_steps(steps[first], steps[last], names))
+        title = _escape_text(_describe_steps(steps[first], steps[last], names))
         box = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="8"'
         bar += f'<rect class="{kind}" {box}><title>{title}</title></rect>'
     for step, x, side in ((steps[0], LEFT, "start"), (steps[-1], WIDTH - RIGHT, "end")):
