@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 
 from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
 from envlock.data.specifiers import matches_version
-from envlock.linter.cures import fit_version
 from envlock.linter.facts import Facts
 from envlock.linter.files import Unreadable, matches, read
 from envlock.linter.findings import Found
@@ -26,6 +25,14 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding, Severity
 
+SEED_ALL = "tf.keras.utils.set_random_seed(seed)"
+SEED_GRAPH = "tf.random.set_seed(seed)"
+OLDER = {
+    "<2.0": "tf.set_random_seed(seed)",
+    ">=2.0,<2.7": SEED_GRAPH,
+}
+"""What seeds TensorFlow before 2.7, which `set_random_seed` of Keras came with."""
+PLAIN = "numpy.random.seed(seed) and random.seed(seed)"
 TEXT_LIMIT = 200  # characters of a line that a report shows: a generated file can be one line
 
 
@@ -202,7 +209,7 @@ def _make_finding(module: Module, found: Found, tensorflow: str) -> Finding:
         text=module.get_line(line).strip()[:TEXT_LIMIT],
         part=found.part,
     )
-    fix = fit_version(found.fix or row.fix, tensorflow)
+    fix = _fit_version(found.fix or row.fix, tensorflow)
     return _fill(row, where, message, found.severity, fix)
 
 
@@ -328,3 +335,21 @@ def _find_problem(names: tuple[str, ...], reason: str, known: frozenset[str]) ->
     if not re.search(r"\w", reason):
         return "it gives no reason"
     return None
+
+
+def _fit_version(fix: str, tensorflow: str) -> str:
+    """Return a remedy with the functions that the version has.
+
+    Sources: https://github.com/tensorflow/tensorflow/releases/tag/v2.7.0, and
+    https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/random/set_random_seed
+    """
+    for versions, call in OLDER.items():
+        if not matches_version([versions], tensorflow):
+            continue
+        # Python and NumPy have functions of their own, which are named beside it.
+        for own in ("np.random.seed(seed)", "random.seed(seed)"):
+            fix = fix.replace(f"{own}, or {SEED_ALL}, at", f"{own} at")
+        fix = fix.replace(f"{SEED_ALL}, or {SEED_GRAPH}, at", f"{call} at")
+        fix = fix.replace(SEED_ALL, f"{call}, {PLAIN}")
+        return fix.replace(SEED_GRAPH, call)
+    return fix

@@ -17,7 +17,7 @@ SEEDS = {
     TENSORFLOW: "Call tf.keras.utils.set_random_seed(seed), or tf.random.set_seed(seed), at the start.",
     KERAS: "Call tf.keras.utils.set_random_seed(seed) before the model is made.",
 }
-"""What seeds a generator in the newest version; `cures` puts it into the words of another one."""
+"""What seeds a generator in the newest version; `linter` puts it into the words of another one."""
 SHORT = 16  # lines of a function that may be there to seed
 RULES = {PYTHON: "ENV206", NUMPY: "ENV205", TENSORFLOW: "ENV204"}
 GENERATORS = {
