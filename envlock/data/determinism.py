@@ -90,10 +90,6 @@ class Source(Row):
         fitting = [row for row in self.solutions if matches_version([row.tensorflow], tensorflow)]
         return [row for row in fitting if ngc or row.ngc is None]
 
-    def find_errors(self, tensorflow: str) -> list[Raises]:
-        """Return the errors that op determinism raises for it in a TensorFlow version."""
-        return [row for row in self.raises if matches_version([row.tensorflow], tensorflow)]
-
 
 class Code(Row):
     """A code in NVIDIA's own table, expressed as solutions."""

@@ -11,54 +11,6 @@ from typing import Any
 from envlock.reports.text import paint
 from envlock.runtime.report import clean
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class Holding(TypedDict):
-        """A version in an image; `expected`: it was inferred, not read there."""
-
-        version: str
-        expected: bool
-
-    class Image(TypedDict):
-        """An image with its versions."""
-
-        image: str
-        holds: Mapping[str, Holding]
-
-    class PythonArchive(TypedDict):
-        """A Python that is installed from an archive."""
-
-        file: str
-
-    class Candidate(Image):
-        """A base image for a lockfile, and why it can be used or not."""
-
-        route: str
-        usable: bool
-        mismatches: Sequence[str]
-        python_from: str | None
-        python_archive: PythonArchive | None
-        reason: str
-
-    class Answer(TypedDict):
-        """Whether an image or a wheel runs on a GPU."""
-
-        kind: str
-        name: str
-        runs: str
-        why: str
-
-    class System(TypedDict):
-        """A system, and the image with its own Python."""
-
-        image: str
-        libc: str
-        with_python: str | None
-        python: str | None
-
-
 COLUMNS = {
     "tensorflow": "TensorFlow",
     "python": "Python",
@@ -72,19 +24,21 @@ WIDTH = 100  # columns
 FEW = 4
 """If there are more images than this, only the first and the last are named."""
 Lines = Iterable[tuple[str, str]]
+Row = Mapping[str, Any]
+"""JSON values of envlock/images/listing.py or cards.py; docs/reference/images.md has their keys."""
 
 
-def render_ranking(document: Mapping[str, Any], *, limit: int, color: bool = False) -> str:
+def render_ranking(document: Row, *, limit: int, color: bool = False) -> str:
     """Return the first `limit` base images for a lockfile: a table, then the reasons for each."""
     return paint(_list_ranking(document, limit), color=color)
 
 
-def render_everything(document: Mapping[str, Any], *, color: bool = False) -> str:
+def render_everything(document: Row, *, color: bool = False) -> str:
     """Return every known image."""
     return paint(_list_everything(document), color=color)
 
 
-def render_answers(document: Mapping[str, Any], *, color: bool = False) -> str:
+def render_answers(document: Row, *, color: bool = False) -> str:
     """Return what runs on a GPU, each reason once."""
     return paint(_list_answers(document), color=color)
 
@@ -97,9 +51,9 @@ ANSWERS = {
 }
 
 
-def _list_answers(document: Mapping[str, Any]) -> Lines:
+def _list_answers(document: Row) -> Lines:
     gpu, driver = document["gpu"], document["driver"]
-    answers: Sequence[Answer] = document["answers"]
+    answers: Sequence[Row] = document["answers"]
     title = (
         "GPUs" if gpu is None else f"GPUs of compute capability {clean(gpu['compute_capability'])}"
     )
@@ -111,7 +65,7 @@ def _list_answers(document: Mapping[str, Any]) -> Lines:
             title += f", of CUDA {driver['newest_cuda']}"
     yield from _wrap("title", title, "")
     for runs, heading in ANSWERS.items():
-        reasons: dict[str, list[Answer]] = {}
+        reasons: dict[str, list[Row]] = {}
         for answer in answers:
             if answer["runs"] == runs:
                 reasons.setdefault(answer["why"], []).append(answer)
@@ -123,7 +77,7 @@ def _list_answers(document: Mapping[str, Any]) -> Lines:
             yield from _wrap("note", why, "    ")
 
 
-def _join_names(answers: Sequence[Answer]) -> str:
+def _join_names(answers: Sequence[Row]) -> str:
     """Return the names of images and wheels as a phrase."""
     names = [answer["name"] for answer in answers if answer["kind"] == "image"]
     wheels = [answer["name"].split()[1] for answer in answers if answer["kind"] == "wheel"]
@@ -141,9 +95,9 @@ def _wrap(style: str, text: str, indent: str) -> Lines:
         yield style, f"{indent}{line}"
 
 
-def _list_ranking(document: Mapping[str, Any], limit: int) -> Lines:
+def _list_ranking(document: Row, limit: int) -> Lines:
     wanted: Mapping[str, str | None] = document["wanted"]
-    candidates: Sequence[Candidate] = document["candidates"]
+    candidates: Sequence[Row] = document["candidates"]
     names = [name for name in COLUMNS if wanted[name] is not None]
     locked = f"{_describe_wanted(wanted, names)}, {wanted['platform']}"
     yield "plain", f"locked: {locked}; base images, the best first:"
@@ -177,7 +131,7 @@ def _describe_wanted(wanted: Mapping[str, str | None], names: Iterable[str]) -> 
     return ", ".join(parts) or "no TensorFlow"
 
 
-def _explain_candidate(number: int, row: Candidate) -> Lines:
+def _explain_candidate(number: int, row: Row) -> Lines:
     yield "title", f"{number}  {row['image']}{_judge_candidate(row)}"
     python = row["python_from"]
     if not python and row["python_archive"]:
@@ -187,7 +141,7 @@ def _explain_candidate(number: int, row: Candidate) -> Lines:
     yield from _wrap("plain", row["reason"], "   ")
 
 
-def _judge_candidate(row: Candidate) -> str:
+def _judge_candidate(row: Row) -> str:
     if row["usable"]:
         return ""
     if row["mismatches"]:
@@ -195,7 +149,7 @@ def _judge_candidate(row: Candidate) -> str:
     return " (not usable)"
 
 
-def _list_legend(shown: Sequence[Candidate], more: int) -> Lines:
+def _list_legend(shown: Sequence[Row], more: int) -> Lines:
     yield "plain", ""
     for candidate in shown:
         if any(holding["expected"] for holding in candidate["holds"].values()):
@@ -205,7 +159,7 @@ def _list_legend(shown: Sequence[Candidate], more: int) -> Lines:
         yield "note", f"{more} more with `--format json`"
 
 
-def _list_everything(document: Mapping[str, Any]) -> Lines:
+def _list_everything(document: Row) -> Lines:
     yield "plain", "NVIDIA's TensorFlow images; ~ expected by other images of that month, - unknown"
     yield "plain", ""
     yield from _list_images(document["releases"], COLUMNS)
@@ -217,7 +171,7 @@ def _list_everything(document: Mapping[str, Any]) -> Lines:
     yield from _list_systems(document["systems"])
 
 
-def _list_images(images: Iterable[Image], columns: Mapping[str, str]) -> Lines:
+def _list_images(images: Iterable[Row], columns: Mapping[str, str]) -> Lines:
     rows = [[image["image"], *_fill_cells(image, columns)] for image in images]
     yield from _list_table(["image", *columns.values()], rows)
 
@@ -228,7 +182,7 @@ def _list_title(title: str) -> Lines:
     yield "plain", ""
 
 
-def _list_systems(systems: Iterable[System]) -> Lines:
+def _list_systems(systems: Iterable[Row]) -> Lines:
     """Yield the known systems, and the images with their own Python."""
     yield from _list_title("Systems, for a Python that is copied or installed")
     rows = []
@@ -238,7 +192,7 @@ def _list_systems(systems: Iterable[System]) -> Lines:
     yield from _list_table(["image", "glibc", "with its own Python", "Python"], rows)
 
 
-def _fill_cells(image: Image, names: Iterable[str]) -> list[str]:
+def _fill_cells(image: Row, names: Iterable[str]) -> list[str]:
     """Return the versions in an image: `-` for an unknown one, `~` before one that was inferred."""
     cells = []
     for name in names:
