@@ -17,7 +17,7 @@ from envlock.containers.ignore_files import IgnoreFiles
 from envlock.containers.ignore_rules import list_parents
 from envlock.runtime import lockfile
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import clean, count
+from envlock.runtime.report import clean, count, join_first
 
 MOST = 10_000
 """The most files: more are data, which should be mounted instead of copied."""
@@ -305,16 +305,16 @@ def _list_warnings(
         )
     if search.secrets:
         yield (
-            f"`copy` puts what looks like a secret into the image: {_join(search.secrets)}; "
+            f"`copy` puts what looks like a secret into the image: {join_first(sorted(search.secrets), SHOWN)}; "
             "everybody who can pull the image can read it, and `exclude` leaves it out"
         )
     for program, paths in search.pointers.items():
         yield (
             f"`copy` has {count(len(paths), 'pointer')} of {program} in place of the content: "
-            f"{_join(paths)}; fetch it first"
+            f"{join_first(sorted(paths), SHOWN)}; fetch it first"
         )
     if dangling:
-        yield f"`copy` leaves out links to what is not copied: {_join(dangling)}"
+        yield f"`copy` leaves out links to what is not copied: {join_first(sorted(dangling), SHOWN)}"
 
 
 def _describe(files: Sequence[CopiedFile], ignored: IgnoreFiles) -> str:
@@ -325,7 +325,7 @@ def _describe(files: Sequence[CopiedFile], ignored: IgnoreFiles) -> str:
     for path, rules in ignored.left_out.items():
         by_rules.setdefault(rules, []).append(path)
     for rules, paths in sorted(by_rules.items()):
-        text += f"; {rules} leaves out {_join(paths)}"
+        text += f"; {rules} leaves out {join_first(sorted(paths), SHOWN)}"
     return text
 
 
@@ -338,11 +338,3 @@ def format_size(size: int) -> str:
     if size < 1_000_000_000:
         return f"{size / 1_000_000:.1f} MB"
     return f"{size / 1_000_000_000:.2f} GB"
-
-
-def _join(paths: Sequence[str]) -> str:
-    """Return the first names, and how many there are besides."""
-    text = ", ".join(sorted(paths)[:SHOWN])
-    if len(paths) > SHOWN:
-        text += f" and {len(paths) - SHOWN} more"
-    return text

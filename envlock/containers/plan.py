@@ -30,6 +30,7 @@ from envlock.runtime.recipe import (
     get_always_needed,
     warn_beyond_recipes,
 )
+from envlock.runtime.report import join_first
 from envlock.runtime.tables import table
 from envlock.runtime.version import __version__
 
@@ -509,9 +510,7 @@ def _is_only_here(package: PackageIdentity) -> bool:
 
 
 def _make_missing_error(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
-    names = missing[0]
-    if len(missing) > 1:
-        names += f" and {len(missing) - 1} more"
+    names = join_first(missing, 1)
     reason = reasons[missing[0]]
     hint = (
         "run `envlock export --wheelhouse wheelhouse`, or name another folder with `--wheelhouse`"

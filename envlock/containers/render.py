@@ -19,6 +19,7 @@ from envlock.containers.plan import BuildPlan
 from envlock.containers.quoting import Safe, add_quotes, format_exec, quote_text, safe
 from envlock.containers.standalone import PYTHON
 from envlock.images.reference import is_local, parse
+from envlock.runtime.report import join_first
 from envlock.runtime.version import __version__
 
 LOCK = "/opt/envlock/envlock.lock"
@@ -232,15 +233,8 @@ def _describe_unknown(what: str, names: Sequence[str], path: str) -> Safe | None
     """Return a sentence on what a build has still to find; None if there is nothing."""
     if not names:
         return None
-    text = f"Not known yet, and envlock build finds it: {what} {_shorten_list(names)}."
+    text = f"Not known yet, and envlock build finds it: {what} {join_first(names, 6)}."
     return safe(text, "sentence", path)
-
-
-def _shorten_list(names: Sequence[str]) -> str:
-    text = ", ".join(names[:6])
-    if len(names) > 6:
-        text += f" and {len(names) - 6} more"
-    return text
 
 
 def _check_layer(name: str) -> Safe:
@@ -319,7 +313,7 @@ def _list_skipped(plan: BuildPlan) -> list[str]:
     packages: dict[str, list[str]] = {}
     for name, reason in plan.skipped:
         packages.setdefault(reason, []).append(name)
-    return [f"{_shorten_list(names)}: {reason}" for reason, names in sorted(packages.items())]
+    return [f"{join_first(names, 6)}: {reason}" for reason, names in sorted(packages.items())]
 
 
 def _render(name: str, fields: Mapping[str, object]) -> str:

@@ -23,7 +23,7 @@ from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
 from envlock.runtime.distributions import normalise
 from envlock.runtime.gpu.visible import parse
 from envlock.runtime.release import parse_release
-from envlock.runtime.report import Finding, Severity, count
+from envlock.runtime.report import Finding, Severity, count, join_first
 
 _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")
 """If one of these is unknown, TensorFlow is unlikely to get a GPU either."""
@@ -227,7 +227,6 @@ def check_unavailable(environment: Environment) -> Iterator[Finding]:
             continue
         paths_by_reason.setdefault(entry["reason"], []).append(path)
     for reason, paths in paths_by_reason.items():
-        subject = f"{paths[0]} and {len(paths) - 1} more" if len(paths) > 1 else paths[0]
         sentence, _, remedy = reason.partition("; ")
         severity: Severity = "error" if any(path in _NO_GPU for path in paths) else "warning"
         fix = Remedy(remedy.rstrip(".") or "fix the named cause, and run `envlock doctor` again")
@@ -238,6 +237,6 @@ def check_unavailable(environment: Environment) -> Iterator[Finding]:
             fix,
             severity=severity,
             where=paths[0],
-            subject=subject,
+            subject=join_first(paths, 1),
             sentence=sentence.rstrip("."),
         )

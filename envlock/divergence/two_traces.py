@@ -28,6 +28,7 @@ from envlock.runtime.report import (
     Report,
     Severity,
     clean,
+    join_first,
 )
 
 Entry = Record | Value
@@ -514,10 +515,7 @@ def _report_parting(parting: Parting) -> Finding:
     sides = []
     for letter, entries in (("A", parting.a), ("B", parting.b)):
         names = list(dict.fromkeys(map(_name_entry, entries)))
-        shown = ", ".join(names[:PARTED_SHOWN]) or "nothing"
-        if len(names) > PARTED_SHOWN:
-            shown += f" and {len(names) - PARTED_SHOWN} more"
-        sides.append(f"{letter} runs {shown}")
+        sides.append(f"{letter} runs {join_first(names, PARTED_SHOWN) or 'nothing'}")
     message = f"before the first difference, the runs part: {'; '.join(sides)}"
     place = parting.lead.place
     where = Where(operation="the traces")

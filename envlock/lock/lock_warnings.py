@@ -10,7 +10,7 @@ from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import judge
 from envlock.runtime.device_ranges import merge_devices
 from envlock.runtime.gpu.nvml_failures import explain_binding
-from envlock.runtime.report import count
+from envlock.runtime.report import count, join_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,9 +80,8 @@ def _warn_of_unavailable(lock: Lockfile) -> list[str]:
             paths_by_reason.setdefault(entry.reason, []).append(path)
     found = []
     for reason, paths in paths_by_reason.items():
-        facts = f"{paths[0]} and {len(paths) - 1} more" if len(paths) > 1 else paths[0]
         found.append(
-            f"{facts} could not be collected: {reason}; "
+            f"{join_first(paths, 1)} could not be collected: {reason}; "
             "`envlock verify` needs it, unless the policy ignores it"
         )
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from envlock.runtime.report import clean
+from envlock.runtime.report import clean, join_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
     yield from _describe_wrong_records(packages)
     unaddressed = [name for name, package in packages.items() if _lacks_address(package)]
     if unaddressed:
-        names = ", ".join(unaddressed[:SHOWN])
-        if len(unaddressed) > SHOWN:
-            names += f" and {len(unaddressed) - SHOWN} more"
+        names = join_first(unaddressed, SHOWN)
         yield (
             f"hint: another machine cannot download the wheels of {names}: to build there, copy the "
             "wheelhouse, or reinstall them from an index on the web and capture again"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from envlock.runtime.clear_values import PREFIX, in_clear
 from envlock.runtime.machines import is_machine
 from envlock.runtime.policies import is_protected
-from envlock.runtime.report import ABSENT, clean, count, show
+from envlock.runtime.report import ABSENT, clean, count, join_first, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,10 +78,7 @@ def list_allowed(found: Iterable[Allowed]) -> Iterable[tuple[str, str]]:
         rule = group.rule
         if group.by_override:
             rule += " (override)"
-        line = f"  {rule}: {', '.join(map(clean, paths[:SHOWN]))}"
-        if len(paths) > SHOWN:
-            line += f" and {len(paths) - SHOWN} more"
-        yield "plain", line
+        yield "plain", f"  {rule}: {join_first([clean(path) for path in paths], SHOWN)}"
         yield "note", f"      why: {clean(group.why)}"
 
 

@@ -699,6 +699,14 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}s"
 
 
+def join_first(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many there are besides: `a, b and 3 more`."""
+    text = ", ".join(names[:most])
+    if len(names) > most:
+        text += f" and {len(names) - most} more"
+    return text
+
+
 def show(value: object) -> str:
     """Return a fact as people read it: null is "none", long values are cut."""
     if value is None:

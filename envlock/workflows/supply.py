@@ -37,7 +37,7 @@ from envlock.runtime.errors import (
     OutsideError,
     UsageError,
 )
-from envlock.runtime.report import ERROR, count
+from envlock.runtime.report import ERROR, count, join_first
 from envlock.runtime.user_cache import require_cache
 from envlock.workflows.container_settings import read_additions, read_apt_request
 from envlock.workflows.folder_packages import list_folder_packages, renew_folders
@@ -51,6 +51,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.containers.engines.engine import Engine
 
+SHOWN = 6
+"""Names in a sentence: the line should fit a terminal."""
 WHEELHOUSE = Path("wheelhouse")
 """The folder for wheels that the pages name; a build uses it if it exists."""
 
@@ -547,7 +549,7 @@ def _find_missing_wheels(lock: Lockfile, base: Base, folder: Path) -> Iterator[s
         if not (folder / wheel.file).is_file() and not in_cache.is_file():
             missing.append(wheel.file)
     if missing:
-        yield f"{_join_names(missing)} in {folder}: run `envlock export --wheelhouse {folder}`"
+        yield f"{join_first(missing, SHOWN)} in {folder}: run `envlock export --wheelhouse {folder}`"
 
 
 def _find_missing_images(base: Base, engine: Engine) -> Iterator[str]:
@@ -560,12 +562,4 @@ def _find_missing_images(base: Base, engine: Engine) -> Iterator[str]:
 
 
 def _describe_wheels(names: Sequence[str]) -> str:
-    return f"the proven wheels of {_join_names(names)}"
-
-
-def _join_names(names: Sequence[str]) -> str:
-    """Return the first six names and the number of others: the line should fit a terminal."""
-    text = ", ".join(names[:6])
-    if len(names) > 6:
-        text += f" and {len(names) - 6} more"
-    return text
+    return f"the proven wheels of {join_first(names, SHOWN)}"
