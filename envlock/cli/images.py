@@ -15,8 +15,9 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
-from envlock.reports.image_text import render_answers, render_everything, render_ranking
+from envlock.reports.image_text import list_answers, list_everything, list_ranking
 from envlock.reports.json import dump
+from envlock.reports.text import paint
 from envlock.workflows.images import find_gpu_support
 
 app = make_app()
@@ -58,22 +59,12 @@ def images(
     """
     if gpu is not None:
         refuse_both({"--gpu": gpu}, {"LOCK": lock})
-        _print_gpu_support(gpu, format)
-        return
-    if lock is None:
+        found = find_gpu_support(gpu)
+        lines = list_answers(found)
+    elif lock is None:
         found = envlock.base_images()
-        text = render_everything(found, color=has_color())
+        lines = list_everything(found)
     else:
         found = envlock.base_images(find_source(lock))
-        text = render_ranking(found, limit=SHOWN, color=has_color())
-    if format == "json":
-        text = dump(found)
-    emit(text)
-
-
-def _print_gpu_support(gpu: str, format: str) -> None:  # noqa: A002 (the option's name)
-    found = find_gpu_support(gpu)
-    if format == "json":
-        emit(dump(found))
-        return
-    emit(render_answers(found, color=has_color()))
+        lines = list_ranking(found, SHOWN)
+    emit(dump(found) if format == "json" else paint(lines, color=has_color()))

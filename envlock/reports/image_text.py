@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from envlock.reports.text import paint
 from envlock.runtime.report import clean
 
 COLUMNS = {
@@ -28,21 +27,6 @@ Row = Mapping[str, Any]
 """JSON values of envlock/images/listing.py or cards.py; docs/reference/images.md has their keys."""
 
 
-def render_ranking(document: Row, *, limit: int, color: bool = False) -> str:
-    """Return the first `limit` base images for a lockfile: a table, then the reasons for each."""
-    return paint(_list_ranking(document, limit), color=color)
-
-
-def render_everything(document: Row, *, color: bool = False) -> str:
-    """Return every known image."""
-    return paint(_list_everything(document), color=color)
-
-
-def render_answers(document: Row, *, color: bool = False) -> str:
-    """Return what runs on a GPU, each reason once."""
-    return paint(_list_answers(document), color=color)
-
-
 ANSWERS = {
     "yes": "Runs, by machine code:",
     "driver": "Runs where the driver can compile its PTX, which takes minutes at the first start:",
@@ -51,7 +35,8 @@ ANSWERS = {
 }
 
 
-def _list_answers(document: Row) -> Lines:
+def list_answers(document: Row) -> Lines:
+    """Yield what runs on a GPU, each reason once."""
     gpu, driver = document["gpu"], document["driver"]
     answers: Sequence[Row] = document["answers"]
     title = (
@@ -95,7 +80,8 @@ def _wrap(style: str, text: str, indent: str) -> Lines:
         yield style, f"{indent}{line}"
 
 
-def _list_ranking(document: Row, limit: int) -> Lines:
+def list_ranking(document: Row, limit: int) -> Lines:
+    """Yield the first `limit` base images for a lockfile: a table, then the reasons for each."""
     wanted: Mapping[str, str | None] = document["wanted"]
     candidates: Sequence[Row] = document["candidates"]
     names = [name for name in COLUMNS if wanted[name] is not None]
@@ -159,7 +145,8 @@ def _list_legend(shown: Sequence[Row], more: int) -> Lines:
         yield "note", f"{more} more with `--format json`"
 
 
-def _list_everything(document: Row) -> Lines:
+def list_everything(document: Row) -> Lines:
+    """Yield every known image."""
     yield "plain", "NVIDIA's TensorFlow images; ~ expected by other images of that month, - unknown"
     yield "plain", ""
     yield from _list_images(document["releases"], COLUMNS)

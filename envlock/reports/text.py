@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from envlock.reports import (
@@ -13,7 +15,6 @@ from envlock.reports import (
     repeat_text,
     traces,
 )
-from envlock.reports.hanging import hang_lines
 from envlock.runtime.report import Finding, Report, clean
 
 TYPE_CHECKING = False
@@ -30,6 +31,10 @@ STYLES = {
     "note": "dim",
     "plain": "",
 }
+NARROW = 40
+"""Columns below which wrapped text is harder to read than what the terminal makes of long lines."""
+_START = re.compile(r" *(?:[x?!i] |why: |fix: )?")
+"""The indent of a line and what its sentence stands after: a mark, or the word for what follows."""
 
 
 def _render_plain(report: Report, *, verbose: bool = False) -> Lines:
@@ -127,3 +132,29 @@ def _disarm_line(line: str) -> str:
     if line.lstrip().startswith("::"):
         return line.replace("::", "\\x3a:", 1)
     return line
+
+
+def hang_lines(lines: Iterable[tuple[str, str]], width: int) -> Iterator[tuple[str, str]]:
+    """Yield (style, line) pairs in which no line is longer than a width, as far as words allow, each
+    part of a long one below the first word of its sentence.
+
+    Tables, which have columns, stay as they are; so does everything where the terminal is narrow.
+    """
+    for style, line in lines:
+        # Blanks within a line put it into columns.
+        if len(line) <= width or width < NARROW or "  " in line.strip():
+            yield style, line
+            continue
+        start = _START.match(line)
+        indent = " " * start.end() if start is not None else ""
+        # A path or a value is copied whole, so no word is broken.
+        parts = textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+        )
+        for part in parts:
+            yield style, part

@@ -12,7 +12,8 @@ from envlock.data.image_tables import load_image_tables
 from envlock.images.card_names import simplify_name
 from envlock.images.cards import ORDER, find_capability, list_runnable, split_gpu
 from envlock.images.drivers import JETPACK, TEGRA
-from envlock.reports.image_text import render_answers
+from envlock.reports.image_text import list_answers
+from envlock.reports.text import paint
 from envlock.runtime.errors import UsageError
 from envlock.runtime.release import parse_release
 from tests.conftest import Command
@@ -225,7 +226,7 @@ def test_every_name_of_the_table_is_found() -> None:
 
 
 def test_what_runs_on_blackwell() -> None:
-    assert render_answers(list_runnable("12.0", TABLES)) + "\n" == BLACKWELL
+    assert paint(list_answers(list_runnable("12.0", TABLES)), color=False) + "\n" == BLACKWELL
 
 
 def test_what_runs_on_hopper_by_machine_code_ptx_or_nobodys_word() -> None:
@@ -251,7 +252,10 @@ def test_an_old_card_is_not_in_new_images_and_wheels() -> None:
         "no",
         "TensorFlow holds no code for compute capability 3.5, only sm_60, sm_70, sm_80, sm_89, compute_90.",
     )
-    assert render_answers(list_runnable("3.5", TABLES)).splitlines()[0] == "GPUs of compute capability 3.5 (K20, K40)"
+    assert (
+        paint(list_answers(list_runnable("3.5", TABLES)), color=False).splitlines()[0]
+        == "GPUs of compute capability 3.5 (K20, K40)"
+    )
 
 
 def test_a_card_of_tomorrow_is_nobodys() -> None:
@@ -270,7 +274,7 @@ def test_every_answer_has_a_source_and_its_place(capability: str) -> None:
 def test_the_command(envlock: Command) -> None:
     done = envlock("images", "--gpu", "sm_120")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == render_answers(list_runnable("12.0", TABLES)) + "\n"
+    assert done.stdout == paint(list_answers(list_runnable("12.0", TABLES)), color=False) + "\n"
     told = json.loads(envlock("images", "--gpu", "H100", "-f", "json").stdout)
     assert told["gpu"] == {"compute_capability": "9.0", "cards": ["H100", "H200", "GH200"], "first_cuda": "11.8"}
     assert told["driver"] is None

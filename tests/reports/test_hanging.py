@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envlock.reports import render
-from envlock.reports.hanging import hang_lines
+from envlock.reports.text import hang_lines
 from envlock.runtime.report import ERROR, Finding, Report
 
 LONG = "The number of threads of NumPy's matrix product, hence its bits"
