@@ -37,7 +37,7 @@ def wrong(prefix: Prefix, rows: list[image_baseline.BaselineEntry]) -> list[Faul
 @pytest.mark.slow
 def test_every_kind_of_fault_is_accepted_as_it_was(pristine: Prefix, tmp_path: Path) -> None:
     met = set()
-    for case, (act, _) in CASES.items():
+    for case, act in CASES.items():
         prefix = copied(pristine, tmp_path / case)
         act(prefix.site)
         rows = written(prefix, tmp_path / "base.json")

@@ -11,20 +11,7 @@ from envlock.runtime.policies import Policy
 from envlock.runtime.tables import table
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
-
-LET_THROUGH = (
-    "cpu.model_name",
-    "cpu.quota",
-    "environ.CUDA_VISIBLE_DEVICES",
-    "python.compiler",
-    "python.prefix_kind",
-    "python.startup.known",
-    "python.text_encoding",
-    "python.time_zone",
-    "system.container",
-    "system.kernel_release",
-)
-"""What `strict` lets through by name, beside `packages.*.installer`; policy.toml has the reason of each."""
+from tests.runtime.test_compare import LET_THROUGH
 
 SCRIPT = Path(__file__).with_name("every_leaf.py")
 

@@ -308,6 +308,7 @@ LET_THROUGH = {
     "system.container",
     "system.kernel_release",
 }
+"""What `strict` lets through by name, beside `packages.*.installer`; policy.toml has the reason of each."""
 
 
 def _judge(locked: dict[str, Any], live: Snapshot) -> tuple[int, list[Finding]]:
