@@ -699,7 +699,7 @@ LISTED = 'thing.py,sha256=abc_-,12\nthing-1.dist-info/RECORD,,\n"a,b",sha256=x,3
 
 READERS: dict[str, Reader] = {
     "lockfile": Reader(locks, (as_json, as_json, as_json, *LINES), read_lock, (LockfileError,), 12_000),
-    "paste": Reader(_of(*map(textwrap.dedent, STATED)), LINES, read_pasted, (), 3_000),
+    "paste": Reader(_of(*map(textwrap.dedent, STATED.values())), LINES, read_pasted, (), 3_000),
     "METADATA": Reader(_of(METADATA), LINES, read_metadata, (), 1_500),
     "WHEEL": _machine_file(f"{SITE}/mine-1.0.dist-info/WHEEL", WHEEL),
     "direct_url.json": _machine_file(f"{SITE}/mine-1.0.dist-info/direct_url.json", ORIGIN, damages=JSON),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from envlock.lock.pastes import FORMATS, read_paste
+from tests.golden_files import assert_as_golden
 
 FREEZE = """
     absl-py==1.0.0
@@ -195,153 +197,52 @@ WINDOWS = """
     |   0  NVIDIA GeForce RTX 4060 ...  WDDM  | 00000000:01:00.0 Off |                  N/A |
 """
 
-STATED: dict[str, dict[str, object]] = {
-    FREEZE: {
-        "packages.absl-py.version": "1.0.0 (2)",
-        "packages.h5py.version": "2.10.0 (6)",
-        "packages.keras-preprocessing.version": "1.1.1 (3)",
-        "packages.numpy.version": "1.18 (5) ...",
-        "packages.protobuf.version": "3.19.1 (7)",
-        "packages.tensorflow-gpu.version": "2.3.0 (4)",
-        "tensorflow.version": "2.3.0 (4)",
-    },
-    PIP_LIST: {"packages.absl-py.version": "1.4.0 (5)", "packages.mine.version": "0.1.0 (6)"},
-    ENVIRONMENT: {
-        "packages.absl-py.version": "0.12.0 (12)",
-        "packages.h5py.version": "2.10.0 (13) ?",
-        "packages.numpy.version": "1.14.5 (8) ?",
-        "python.version": "3.6 (6) ...",
-        "tensorflow.version": "1.8.0 (7) ...",
-    },
-    CONDA_LIST: {
-        "packages.absl-py.version": "0.7.0 (6) ?",
-        "packages.boto3.version": "1.9.132 (7)",
-        "packages.freetype.version": "2.8 (8) ?",
-        "python.version": "3.6.3 (9)",
-    },
-    NGC: {
-        "cuda.cudart.version": "11.3 (5) ...",
-        "cuda.cudnn.version": "8.2.0.41 (5) ...",
-        "cuda.nccl.version": "2.9.6 (5) ...",
-        "packages.h5py.version": "3.1.0 (6)",
-        "packages.scipy.version": "1.6.2 (6)",
-        "python.version": "3.8 (5) ...",
-        "system.libc_version": "2.31 (5)",
-        "system.os": "ubuntu (5)",
-        "system.os_version": "20.04 (5)",
-        "tensorflow.version": "2.4 (5) ...",
-    },
-    CUDA: {
-        "cuda.cudart.version": "12.2 (2) ...",
-        "cuda.cudnn.version": "8 (2) ...",
-        "system.libc_version": "2.35 (2)",
-        "system.os": "ubuntu (2)",
-        "system.os_version": "22.04 (2)",
-    },
-    STAGED: {"tensorflow.version": "2.15.0 (2)"},
-    SLIM: {
-        "python.version": "3.11.7 (2) ...",
-        "system.libc_version": "2.36 (2)",
-        "system.os": "debian (2)",
-        "system.os_version": "12 (2)",
-    },
-    REPORT: {
-        "environ.LD_LIBRARY_PATH": "None (15) ?",
-        "gpu.cuda_driver_version": "10.1 (17)",
-        "gpu.driver_version": "418.67 (17)",
-        "packages.numpy.version": "1.18.5 (10)",
-        "packages.tensorflow.version": "2.0.3 (11)",
-        "python.version": "3.6.6 (3)",
-        "system.kernel": "Linux (5)",
-        "system.kernel_release": "3.10.0-957.el7.x86_64 (6)",
-        "system.machine": "x86_64 (8)",
-        "tensorflow.version": "2.0.3 (11)",
-    },
-    OLD_REPORT: {
-        "packages.numpy.version": "1.13.0 (6)",
-        "system.os_version": "16.04 (4)",
-        "tensorflow.version": "1.2.0 (8)",
-    },
-    TABLE: {
-        "gpu.cuda_driver_version": "10.1 (3)",
-        "gpu.devices.0.ecc": "True (7)",
-        "gpu.devices.0.memory_mib": "16130 (8)",
-        "gpu.devices.0.name": "Tesla V100-SXM2 (7) ...",
-        "gpu.driver_version": "418.67 (3)",
-    },
-    WIDE: {
-        "gpu.cuda_driver_version": "12.4 (2)",
-        "gpu.devices.0.memory_mib": "12282 (4)",
-        "gpu.devices.0.name": "GeForce RTX 4070 (3)",
-        "gpu.driver_version": "550.40.07 (2)",
-    },
-    FORM: {
-        "python.version": "3.9 (12) ...",
-        "system.os": "ubuntu (8)",
-        "system.os_version": "22.04 (8)",
-        "tensorflow.version": "2.16.1 (4)",
-    },
-    OLD_FORM: {
-        "python.version": "3.6.9 (6)",
-        "system.os": "debian (3)",
-        "system.os_version": "12 (3)",
-        "tensorflow.version": "2.4.1 (5)",
-    },
-    COLLECTED: {
-        "gpu.driver_version": "450.102.04 (6)",
-        "packages.h5py.version": "2.10.0 (10) ?",
-        "packages.numpy.version": "1.19.1 (9)",
-        "python.version": "3.8 (4) ...",
-        "system.os": "ubuntu (3)",
-        "system.os_version": "20.04 (3)",
-        "tensorflow.version": "1.4.1 (2)",
-    },
-    PRINTED: {
-        "packages.jax.version": "0.4.32 (2)",
-        "packages.jaxlib.version": "0.4.31 (3)",
-        "packages.numpy.version": "2.1.2 (4)",
-        "python.version": "3.12.7 (5)",
-    },
-    SHORT: {
-        "packages.keras.version": "2.1.6 (4)",
-        "python.version": "3.6.4 (3)",
-        "tensorflow.version": "1.7 (5) ...",
-    },
-    STARTED: {"python.version": "3.8.10 (4)", "system.os": "debian (2)", "tensorflow.version": "1.3.0 (3)"},
-    CUT_OFF: {
-        "packages.libuuid.version": "1.0.3 (2) ?",
-        "packages.mkl.version": "2021.3.0 (4) ?",
-        "packages.msgpack.version": "1.0.2 (3)",
-    },
-    FILTERED: {"packages.tensorflow.version": "1.0.0 (3)", "tensorflow.version": "1.0.0 (3)"},
-    LOG: {
-        "packages.absl-py.version": "0.7.1 (4)",
-        "packages.numpy.version": "1.19.1 (4)",
-        "packages.six.version": "1.15.0 (2)",
-    },
-    WINDOWS: {
-        "gpu.cuda_driver_version": "12.3 (2)",
-        "gpu.devices.0.name": "GeForce RTX 4060  (3) ...",
-        "gpu.driver_version": "546.12 (2)",
-    },
-    TWO_KINDS: {"gpu.cuda_driver_version": "10.2 (2)", "gpu.driver_version": "440.33.01 (2)"},
+STATED = {
+    "FREEZE": FREEZE,
+    "PIP_LIST": PIP_LIST,
+    "ENVIRONMENT": ENVIRONMENT,
+    "CONDA_LIST": CONDA_LIST,
+    "NGC": NGC,
+    "CUDA": CUDA,
+    "STAGED": STAGED,
+    "SLIM": SLIM,
+    "REPORT": REPORT,
+    "OLD_REPORT": OLD_REPORT,
+    "TABLE": TABLE,
+    "WIDE": WIDE,
+    "FORM": FORM,
+    "OLD_FORM": OLD_FORM,
+    "COLLECTED": COLLECTED,
+    "PRINTED": PRINTED,
+    "SHORT": SHORT,
+    "STARTED": STARTED,
+    "CUT_OFF": CUT_OFF,
+    "FILTERED": FILTERED,
+    "LOG": LOG,
+    "WINDOWS": WINDOWS,
+    "TWO_KINDS": TWO_KINDS,
 }
+GOLDEN = Path(__file__).parents[1] / "golden" / "pastes.txt"
 """What each text states: the value, its line, `...` where it is only the beginning, `?` where it is a guess."""
 
 
-@pytest.mark.parametrize("text", STATED)
-def test_what_a_text_states(text: str) -> None:
-    paste = read_paste(textwrap.dedent(text))
-    assert paste is not None
-    stated = {}
-    for each in paste.statements:
-        marks = " ..." * each.is_loose + " ?" * each.is_guess
-        stated[each.path] = f"{each.value} ({each.line}){marks}"
-    assert (stated, paste.disputed) == (STATED[text], [])
+def test_what_a_text_states() -> None:
+    lines = []
+    for name, text in STATED.items():
+        paste = read_paste(textwrap.dedent(text))
+        assert paste is not None
+        assert paste.disputed == []
+        stated = {
+            each.path: f"{each.value} ({each.line})" + " ..." * each.is_loose + " ?" * each.is_guess
+            for each in paste.statements
+        }
+        assert len(stated) == len(paste.statements)
+        lines += [f"# {name}", *(f"{path} = {value}" for path, value in sorted(stated.items())), ""]
+    assert_as_golden("\n".join(lines), GOLDEN)
 
 
 def test_each_format_is_tried() -> None:
-    pastes = filter(None, (read_paste(textwrap.dedent(text)) for text in STATED))
+    pastes = filter(None, (read_paste(textwrap.dedent(text)) for text in STATED.values()))
     assert {name for paste in pastes for name in paste.names} == {each.name for each in FORMATS}
 
 

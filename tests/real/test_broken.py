@@ -62,19 +62,6 @@ CASES = {
         ("export XLA_FLAGS='--xla_cpu_multi_thread_eigen=false --xla_gpu_deterministic_reductions'",),
         fails=XLA,
     ),
-    "a flag that nobody knows": Case(
-        "  x XLA_FLAGS holds a flag, number 1, which TensorFlow 2.21.0 does not know [flag-unknown]",
-        'export XLA_FLAGS="$(echo "$XLA_FLAGS" | awk \'{$1=""; $0=$0; $1=$1; print}\')"',
-        ("export XLA_FLAGS=--xla_of_another_product=1",),
-    ),
-    "weights that are taken for frozen": Case(
-        "  x TF_ONEDNN_ASSUME_FROZEN_WEIGHTS is 1 [variable-dangerous]",
-        "unset TF_ONEDNN_ASSUME_FROZEN_WEIGHTS",
-        ("export TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1",),
-    ),
-    "epochs cut short": Case(
-        "  x KERAS_MAX_EPOCHS is 2 [variable-dangerous]", "unset KERAS_MAX_EPOCHS", ("export KERAS_MAX_EPOCHS=2",)
-    ),
     "half precision from keras.json": Case(
         "  ! keras.json sets floatx to float16 [keras-config]",
         "remove it from ~/.keras/keras.json (or the one in KERAS_HOME)",
@@ -101,12 +88,6 @@ INSTALLED = {
         "{pip} install 'protobuf<8.0.0,>=6.31.1'",
         (f"{PIP} protobuf==5.29.5",),
         fails=IMPORT,
-    ),
-    "wheels for CUDA 12 and 13": Case(
-        "  ! nvidia-cuda-runtime-cu12 and nvidia-cuda-runtime are both installed [cuda-majors-mixed]",
-        "{pip} uninstall --yes nvidia-cuda-runtime-cu12 nvidia-cuda-runtime && "
-        "{pip} install --no-deps nvidia-cuda-runtime-cu12==12.5.82",
-        (f"{PIP} nvidia-cuda-runtime-cu12==12.5.82 nvidia-cuda-runtime==13.0.96",),
     ),
     "an old pynvml before NVIDIA's": Case(
         "  ! The package folder of the distribution pynvml 11.4.1 hides the module of NVIDIA's nvidia-ml-py "
