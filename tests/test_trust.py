@@ -39,7 +39,7 @@ def test_each_clause_of_the_attacks_names_a_test_that_is_there() -> None:
         assert named, row
         for file, test in named:
             assert f"\ndef {test}(" in (ROOT / file).read_text(encoding="utf-8"), test
-    assert len(rows) > 35
+    assert len(rows) > 30
 
 
 def test_there_are_promises_for_whoever_can_write_what_is_read() -> None:
