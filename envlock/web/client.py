@@ -12,7 +12,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from http.cookiejar import DefaultCookiePolicy
 from ssl import SSLContext
@@ -162,11 +162,9 @@ class Client:
 
         return self._try_repeatedly(request, read)
 
-    def stream(
-        self, url: str, *, headers: Mapping[str, str] | None = None
-    ) -> AbstractContextManager[Stream]:
-        """Return a context manager for the answer, which is available as soon as its headers have
-        arrived.
+    @contextmanager
+    def stream(self, url: str) -> Iterator[Stream]:
+        """Yield the answer, which is available as soon as its headers have arrived.
 
         The bytes are those that were sent: nothing is unpacked. A body that breaks off is not
         requested again.
@@ -175,11 +173,7 @@ class Client:
             WebError: as `get`, on entering; later, if the bytes break off, come too slowly, or are
                 too many.
         """
-        return self._open_stream(url, {"Accept-Encoding": "identity", **(headers or {})})
-
-    @contextmanager
-    def _open_stream(self, url: str, headers: Mapping[str, str]) -> Iterator[Stream]:
-        request = Request(url, headers)
+        request = Request(url, {"Accept-Encoding": "identity"})
         response, patience = self._try_repeatedly(
             request, lambda response, patience: (response, patience)
         )
