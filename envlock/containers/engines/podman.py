@@ -89,13 +89,7 @@ class Podman(Command):
         return done
 
 
-def connect() -> Podman:
-    """Return podman.
-
-    Raises:
-        EngineError: it is not installed, or does not work here.
-    """
-    return Podman()
+connect = Podman
 
 
 def build(host: Podman, order: Order, say: Say, trail: Trail) -> str:
