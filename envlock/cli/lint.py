@@ -93,7 +93,9 @@ def lint(
         _load_baseline(baseline, unread=write_baseline),
         _find_python(),
     )
-    report = workflow.lint_with(paths or [_find_project()], options, Terminal())
+    # As it is shown: `.` from the project's own folder.
+    project_folder = os.path.relpath(lockfile.find_project(str(Path.cwd())))
+    report = workflow.lint_with(paths or [project_folder], options, Terminal())
     if write_baseline and baseline is not None:
         workflow.write_baseline(baseline, report.findings)
         number = count(len(report.findings), "finding")
@@ -103,11 +105,6 @@ def lint(
         emit(concise.render(report))
         raise typer.Exit(report.exit_code)
     show(report, format)
-
-
-def _find_project() -> str:
-    """Return the folder of the project, as it is shown: `.` from its own folder."""
-    return os.path.relpath(lockfile.find_project(str(Path.cwd())))
 
 
 def _find_python() -> Path | None:

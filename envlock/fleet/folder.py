@@ -262,11 +262,11 @@ def list_jobs(path: str) -> List[str]:
     except OSError as error:
         hint = "name the folder that `envlock fleet report --to` wrote to"
         raise UsageError(f"cannot read {path}: {error.strerror}", hint=hint) from None
-    return [name for name in names if _has_statements(os.path.join(path, name))]
-
-
-def _has_statements(folder: str) -> bool:
-    return any(name.startswith(RANK) for name in _list_names(folder))
+    return [
+        job
+        for job in names
+        if any(name.startswith(RANK) for name in _list_names(os.path.join(path, job)))
+    ]
 
 
 def read_statements(path: str, job: str) -> Tuple[List[Statement], Dict[str, Document]]:

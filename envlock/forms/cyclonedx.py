@@ -241,7 +241,7 @@ def _add_wheel(component: Component, wheel: WheelFile) -> Component:
     if wheel.index is not None:
         index = wheel.index.rstrip("/")
         # In the canonical form, PyPI is left out.
-        if index != _get_default_index():
+        if index != PUBLIC_INDEX.rstrip("/"):
             qualifiers = {"repository_url": index}
             url = purl.build_pypi(component.name, component.version, qualifiers)
     return replace(component, purl=url, sha256=wheel.sha256, url=wheel.url)
@@ -265,7 +265,3 @@ def _describe_completeness(components: Sequence[Component]) -> list[dict[str, ob
     if images:
         compositions.append({"aggregate": "incomplete", "assemblies": images})
     return compositions
-
-
-def _get_default_index() -> str:
-    return PUBLIC_INDEX.rstrip("/")

@@ -137,11 +137,7 @@ def _list_others(document: Mapping[str, object]) -> list[Profile]:
 
 
 def _subtract(machines: list[Profile], others: list[Profile]) -> list[Profile]:
-    return [machine for machine in machines if not _is_among(machine, others)]
-
-
-def _is_among(machine: Profile, others: list[Profile]) -> bool:
-    return any(is_same(machine, other) for other in others)
+    return [each for each in machines if not any(is_same(each, other) for other in others)]
 
 
 def _get_profile(live: Snapshot) -> Profile:

@@ -101,7 +101,11 @@ def capture(
     if need_tensorflow and (earlier is None or _has_library(earlier)):
         _check_library(environment)
     _check_backend(environment.snapshot)
-    _note_sources(environment)
+    if _has_sources(environment):
+        # Start-up time: this reads metadata, and most environments have no such package.
+        from envlock.workflows.source_notes import note_sources
+
+        note_sources(environment)
     if not contents.static:
         environment = _add_loaded(environment, progress)
     renewal = Renewal(earlier, _find_machine(earlier, environment.snapshot))
@@ -174,14 +178,6 @@ def _has_sources(environment: LiveEnvironment) -> bool:
     """Return whether a package was installed from a folder or a file of this machine."""
     packages = environment.snapshot.facts.get("packages") or {}
     return any("source" in facts for facts in packages.values())
-
-
-def _note_sources(environment: LiveEnvironment) -> None:
-    if _has_sources(environment):
-        # Start-up time: this reads metadata, and most environments have no such package.
-        from envlock.workflows.source_notes import note_sources
-
-        note_sources(environment)
 
 
 def capture_live_lock(python: Path | None = None) -> Lockfile:

@@ -100,7 +100,7 @@ def diff_pastes(one: Side, other: Side, rules: Policy, names: tuple[str, str]) -
     lone = {
         path
         for path, each in stated.items()
-        if each.is_guess and ABSENT in _get_both(path, left, right)
+        if each.is_guess and ABSENT in (_get(path, left), _get(path, right))
     }
     shared = {path: each for path, each in stated.items() if path not in lone}
     sides = _restrict(shared, left), _restrict(shared, right)
@@ -155,10 +155,6 @@ def _list_stated(pastes: list[Paste]) -> dict[str, Statement]:
             if path in loose
         }
     return stated
-
-
-def _get_both(path: str, left: Tree, right: Tree) -> list[object]:
-    return [_get(path, facts) for facts in (left, right)]
 
 
 def _get(path: str, facts: Tree) -> object:

@@ -19,8 +19,6 @@ from envlock.workflows.settings import check_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from envlock.workflows.locks import Source
 
 NOT_LOOKED_AT = {
@@ -49,7 +47,8 @@ def explain(
         check_pattern(path)
     found = collect_live(python)
     locked, rules = choose_machine(document, found), build_policy(document)
-    unseen = {} if LOADED in found.facts else dict.fromkeys(_list_loaded(locked), NOT_LOOKED_AT)
+    loaded = [fact for fact in flatten(locked) if fact.startswith(f"{LOADED}.")]
+    unseen = {} if LOADED in found.facts else dict.fromkeys(loaded, NOT_LOOKED_AT)
     live_document = {"facts": found.facts, "unavailable": {**found.unavailable, **unseen}}
     explained = explain_facts(path, locked, live_document, rules)
     moved = {
@@ -59,11 +58,6 @@ def explain(
         if fact.path not in unseen and not is_same(fact.locked, fact.live)
     }
     return list(moved.values()) or explained
-
-
-def _list_loaded(document: Mapping[str, Any]) -> list[str]:
-    """Return the facts of a lockfile about what was loaded."""
-    return [path for path in flatten(document) if path.startswith(f"{LOADED}.")]
 
 
 def _load_document(lock: Source | None) -> dict[str, Any]:

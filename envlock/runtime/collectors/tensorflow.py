@@ -94,7 +94,8 @@ def _find_plugins(host: Host) -> Union[List[str], Unavailable]:
     user's own may be on no path (tensorflow/__init__.py).
     """
     folders = [entry for entry in host.path if "site-packages" in entry]
-    for base in (sys.prefix, host.environ.get("PYTHONUSERBASE") or _join_home(host, ".local")):
+    home = os.path.join(host.environ.get("HOME") or "/", ".local")
+    for base in (sys.prefix, host.environ.get("PYTHONUSERBASE") or home):
         folders += [os.path.join(base, scheme) for scheme in SCHEMES]
     found: List[str] = []
     for folder in dict.fromkeys(folders):
@@ -109,10 +110,6 @@ def _find_plugins(host: Host) -> Union[List[str], Unavailable]:
             except OSError as error:
                 return Unavailable(f"a plug-in cannot be read: {error.strerror}", "unreadable")
     return sorted(set(found))
-
-
-def _join_home(host: Host, name: str) -> str:
-    return os.path.join(host.environ.get("HOME") or "/", name)
 
 
 def _find_version(folder: str, owners: List[Distribution]) -> Union[str, Unavailable]:
