@@ -16,7 +16,7 @@ from envlock.fleet.folder import Folder
 from envlock.fleet.meeting import CROWD_PAUSE, find_headline, get_nonce, meet
 from envlock.fleet.node_sets import Places, group_by
 from envlock.fleet.problems import MISSING
-from envlock.fleet.ranks import OWN, count_restarts, find_rank
+from envlock.fleet.ranks import OWN, Rank, count_restarts, find_rank
 from envlock.fleet.reduction import choose_policy, reduction
 from envlock.fleet.refusal_end import wait_for_readers
 from envlock.fleet.search_folders import NAME as SEARCH_PATH
@@ -45,7 +45,7 @@ from envlock.runtime.judgement import (
 from envlock.runtime.launchers import collect_traces
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.machine_proof import is_proven
-from envlock.runtime.report import Report
+from envlock.runtime.report import Finding, Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,10 +64,8 @@ if TYPE_CHECKING:
     )
 
     from envlock.fleet.meeting import Decision
-    from envlock.fleet.ranks import Rank
     from envlock.fleet.statement import Document, Stated, Statement
     from envlock.runtime.facts import Document as Lock
-    from envlock.runtime.report import Finding
 
     Path = Union[str, os.PathLike[str]]
 

@@ -12,7 +12,7 @@ from envlock.fleet.check_settings import read_policy
 from envlock.fleet.fleet_assertion import ATTEMPT, gather_report, inspect_rank, place
 from envlock.fleet.folder import Folder
 from envlock.fleet.meeting import get_nonce
-from envlock.fleet.ranks import OWN, find_rank
+from envlock.fleet.ranks import OWN, Rank, find_rank
 from envlock.fleet.refusal_end import wait_for_readers
 from envlock.runtime.errors import FactError, UsageError
 
@@ -20,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional, Sequence
 
-    from envlock.fleet.ranks import Rank
     from envlock.fleet.statement import Stated
 
 

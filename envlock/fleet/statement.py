@@ -16,7 +16,7 @@ from envlock.runtime.assertion import MODES
 from envlock.runtime.facts import matches
 from envlock.runtime.lockfile import are_facts
 from envlock.runtime.policies import can_meet, names
-from envlock.runtime.report import ERROR, UNKNOWN, WARNING, clean, count
+from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, clean, count
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -37,7 +37,6 @@ if TYPE_CHECKING:  # novermin (`TypeGuard` is newer, and never imported)
     from envlock.fleet.ranks import Rank
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Tree
-    from envlock.runtime.report import Finding
 
     Statement = Dict[str, Any]
     """rank, size, node, job; mode, the value of ENVLOCK_MODE; root and sections, digests of the

@@ -21,7 +21,7 @@ from envlock.runtime.assertion import (
     say,
     watch,
 )
-from envlock.runtime.collectors import keras_settings, tensorflow
+from envlock.runtime.collectors import Snapshot, keras_settings, tensorflow
 from envlock.runtime.errors import EnvlockError, FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
@@ -35,18 +35,15 @@ from envlock.runtime.judgement import (
     judge_here,
 )
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.recipe import find_recipe, warn_beyond_recipes
-from envlock.runtime.variable_plan import is_fixed
+from envlock.runtime.recipe import Recipe, find_recipe, warn_beyond_recipes
+from envlock.runtime.variable_plan import Variables, is_fixed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, List, Optional, Tuple, Union
 
-    from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document
-    from envlock.runtime.recipe import Recipe
     from envlock.runtime.report import Report
-    from envlock.runtime.variable_plan import Variables
 
 SEED = 42  # if the program names none: any fixed number makes runs equal
 MAX_SEED = 2**32 - 1  # the largest that NumPy takes

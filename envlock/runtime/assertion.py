@@ -17,7 +17,7 @@ from envlock.runtime.errors import (
 from envlock.runtime.host import Host, get_mark, remember
 from envlock.runtime.judgement import collect_here, verify
 from envlock.runtime.lockfile import NAME, find, find_outside, find_project, read_file
-from envlock.runtime.report import DATA, NOT_HELD, UNREAD, WARNING, clean, clean_lines
+from envlock.runtime.report import DATA, NOT_HELD, UNREAD, WARNING, Report, clean, clean_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from envlock.runtime.facts import Document
     from envlock.runtime.host import Mark
     from envlock.runtime.loaded.import_hook import ImportHook
-    from envlock.runtime.report import Report
 
     Key = Tuple[object, ...]
     """What a verdict depends on."""

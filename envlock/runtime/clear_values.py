@@ -8,14 +8,13 @@ list of harmless values, a gap only makes a value less readable.
 from __future__ import annotations
 
 from envlock.runtime.collectors.environment_variables import make_recordable
-from envlock.runtime.report import show
+from envlock.runtime.report import Finding, show
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, Mapping, Optional
 
-    from envlock.runtime.report import Finding
 
 WORDS = (
     *("yes", "no", "on", "off", "none", "null", "y", "n", "t", "f"),

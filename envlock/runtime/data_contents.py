@@ -14,15 +14,13 @@ from __future__ import annotations
 import hashlib
 import os
 
-from envlock.runtime.data_files import make_error, survey
+from envlock.runtime.data_files import DataFile, Survey, make_error, survey
 from envlock.runtime.files.hashers import create_hasher
 from envlock.runtime.user_cache import read_own_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, List, Mapping, Optional
-
-    from envlock.runtime.data_files import DataFile, Survey
 
     Advance = Callable[[int], None]
     """Called with the number of bytes that were read."""

@@ -8,14 +8,13 @@ import os
 import sys
 
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import note, read_text
+from envlock.runtime.host import Host, note, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, Iterator, List, Optional
     from zipfile import ZipFile
 
-    from envlock.runtime.host import Host
 
 OWN_NAME = "tf-envlock"
 """Left out of every lockfile: the version of envlock changes nothing that it records (`created_by`

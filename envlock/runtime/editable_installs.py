@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.distributions import find_distributions
-from envlock.runtime.host import read_bytes
+from envlock.runtime.distributions import Distribution, find_distributions
+from envlock.runtime.host import Host, read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional, Tuple
 
-    from envlock.runtime.distributions import Distribution
-    from envlock.runtime.host import Host
 
 ORIGIN = "direct_url.json"
 SITES = ("site-packages", "dist-packages")

@@ -15,13 +15,11 @@ The codes are listed in the README; `tests/test_exit_codes.py` compares.
 
 from __future__ import annotations
 
-from envlock.runtime.report import clean
+from envlock.runtime.report import Report, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from envlock.runtime.report import Report
 
 
 class EnvlockError(Exception):

@@ -9,7 +9,7 @@ import os
 from envlock.runtime.host import Host
 from envlock.runtime.judgement import LOADED, collect_here, verify
 from envlock.runtime.recipe import get_always_needed
-from envlock.runtime.report import ERROR, Finding, clean
+from envlock.runtime.report import ERROR, Finding, Report, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from envlock.runtime.errors import EnvlockError
     from envlock.runtime.facts import Document
-    from envlock.runtime.report import Report
 
 VENV = "/opt/venv"
 PROGRAMS = ("python", "python3")

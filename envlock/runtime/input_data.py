@@ -12,7 +12,7 @@ import time
 
 from envlock.runtime.compare import NAMES
 from envlock.runtime.data_contents import read_contents, read_note
-from envlock.runtime.data_files import survey
+from envlock.runtime.data_files import Survey, survey
 from envlock.runtime.errors import FactError
 from envlock.runtime.exemptions import OVERRIDE
 from envlock.runtime.facts import Unavailable
@@ -34,7 +34,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, List, Mapping, Optional, Tuple
 
-    from envlock.runtime.data_files import Survey
     from envlock.runtime.facts import Document
     from envlock.runtime.policies import Policy
     from envlock.runtime.report import Report, Severity

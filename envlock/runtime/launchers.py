@@ -5,14 +5,12 @@ differences that this explains. Pure.
 from __future__ import annotations
 
 from envlock.runtime.clear_values import show_in_clear
-from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding
+from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding, Report
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping
-
-    from envlock.runtime.report import Report
 
     Environ = Mapping[str, str]
 

@@ -6,7 +6,7 @@ import os
 
 from envlock.runtime.collectors.environment_variables import make_flag_recordable, make_recordable
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import note, read_text
+from envlock.runtime.host import Host, note, read_text
 from envlock.runtime.loader.elf import read_elf
 from envlock.runtime.loader.search import Found, Loader
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Callable, Dict, List, Set, Union
 
     from envlock.runtime.facts import Tree
-    from envlock.runtime.host import Host
 
 MISSING = "no such file"
 """What reads a variable may fail then; the loader goes on without a library that does not exist."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.distributions import (
+    Distribution,
     find_distributions,
     get_import_path,
     list_doubled,
@@ -21,14 +22,12 @@ from envlock.runtime.distributions import (
     normalise,
 )
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import note
+from envlock.runtime.host import Host, note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, Iterator, List, Set, Tuple
 
-    from envlock.runtime.distributions import Distribution
-    from envlock.runtime.host import Host
 
 COMMON = frozenset(
     {"benchmarks", "conftest", "docs", "examples", "scripts", "setup", "test", "tests", "tools"}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from envlock.runtime.report import LAUNCHER, NO_TENSORFLOW, count, find_causes
+from envlock.runtime.report import LAUNCHER, NO_TENSORFLOW, Finding, Report, count, find_causes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Tuple
-
-    from envlock.runtime.report import Finding, Report
 
     Cause = Tuple[str, List[Finding]]
     Line = Tuple[str, str]

@@ -20,7 +20,7 @@ from envlock.runtime.distributions import (
     list_pth_files,
 )
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import read_bytes
+from envlock.runtime.host import Host, read_bytes
 from envlock.runtime.shadows import find_shadows
 from envlock.runtime.tables import table
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from typing import Dict, List, Optional, Union
 
     from envlock.runtime.facts import Tree
-    from envlock.runtime.host import Host
 
     Fact = Union[str, Unavailable, None]
 

@@ -12,14 +12,13 @@ https://packaging.python.org/en/latest/specifications/recording-installed-packag
 from __future__ import annotations
 
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.distributions import find_distributions, normalise
+from envlock.runtime.distributions import Distribution, find_distributions, normalise
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, Iterable, List, Set
 
-    from envlock.runtime.distributions import Distribution
     from envlock.runtime.facts import Document
     from envlock.runtime.host import Host
 

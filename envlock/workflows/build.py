@@ -7,9 +7,9 @@ from pathlib import Path
 
 from envlock.containers import image_build
 from envlock.containers.base import resolve_offline
-from envlock.containers.engines.engine import check_name
+from envlock.containers.engines.engine import Engine, check_name
 from envlock.containers.image_build import Wish
-from envlock.containers.image_verification import describe_verdict
+from envlock.containers.image_verification import Verdict, describe_verdict
 from envlock.containers.payload import write_context
 from envlock.containers.plan import plan
 from envlock.containers.render import dockerfile as render
@@ -31,8 +31,6 @@ from envlock.workflows.supply import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.containers.engines.engine import Engine
-    from envlock.containers.image_verification import Verdict
     from envlock.workflows.locks import Source
 
 

@@ -10,14 +10,11 @@ from pathlib import Path
 from envlock.containers.additions import Additions, parse_additions
 from envlock.containers.copies import collect
 from envlock.containers.debian import AptRequest, get_locked_request, parse_apt_request
+from envlock.containers.engines.engine import Engine
 from envlock.containers.engines.find import find
 from envlock.lock.models import Lockfile
 from envlock.runtime import lockfile
 from envlock.workflows import settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.containers.engines.engine import Engine
 
 
 def read_apt_request(lock: Lockfile) -> AptRequest:

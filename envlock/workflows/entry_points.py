@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from envlock.guest.target import parse_target
+from envlock.guest.target import Target, parse_target
 from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
@@ -16,7 +16,6 @@ from envlock.workflows.locks import get_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.guest.target import Target
     from envlock.lock.models import Lockfile
     from envlock.workflows.locks import Source
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.lock.live_facts import collect_live_for
+from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 from envlock.lock.revision import find_revision
 from envlock.packages.installation import Installation, collect_distributions
 from envlock.packages.local_wheels import Workshop
@@ -32,10 +33,6 @@ from envlock.workflows.hash import HashRequest, prove
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import Progress
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 
 SHOWN = 19
 """Characters of a digest in a line: `sha256:` and twelve digits, as of a commit."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from envlock.containers import inside
 from envlock.containers.base import Chosen, add_config, get_locked_base, resolve_offline
 from envlock.containers.debian import check_locked, get_locked_request
+from envlock.containers.engines.engine import Engine
 from envlock.containers.engines.engine_errors import EngineError
 from envlock.containers.foresight import find_differences, find_foreign_wheels, find_overwritten
 from envlock.containers.known_images import find_known
@@ -46,10 +47,6 @@ from envlock.workflows.interpreter import find_environment
 from envlock.workflows.pin import pin_base, resolve_base
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.vendor import vendor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.containers.engines.engine import Engine
 
 SHOWN = 6
 """Names in a sentence: the line should fit a terminal."""

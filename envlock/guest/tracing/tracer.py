@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from envlock.guest.tracing import private, undefined
 from envlock.guest.tracing.suspects import Suspects
 from envlock.guest.tracing.tensors import hash_element, hash_tensor
-from envlock.guest.tracing.thread_traces import REPLICA
+from envlock.guest.tracing.thread_traces import REPLICA, Threads
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from envlock.guest.tracing.private import Attributes
     from envlock.guest.tracing.source_lines import Places
     from envlock.guest.tracing.tensors import Fingerprint
-    from envlock.guest.tracing.thread_traces import Threads
     from envlock.guest.tracing.trace_writer import TraceWriter
 
 SKIPPED = frozenset(

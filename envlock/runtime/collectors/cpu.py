@@ -6,7 +6,7 @@ import os
 
 from envlock.runtime.distributions import find_distributions
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import note, read_bytes
+from envlock.runtime.host import Host, note, read_bytes
 from envlock.runtime.startup import hash_bytes
 from envlock.runtime.tables import table
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Dict, List, Mapping, Optional, Union
 
     from envlock.runtime.facts import Tree
-    from envlock.runtime.host import Host
 
 _NAMES = {
     "vendor": ("vendor_id", "CPU implementer"),

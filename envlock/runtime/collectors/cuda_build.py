@@ -6,14 +6,13 @@ import os
 
 from envlock.runtime.build_info import LIMIT, parse_build_info
 from envlock.runtime.distributions import find_package_folder
-from envlock.runtime.host import read_text
+from envlock.runtime.host import Host, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
     from envlock.runtime.facts import Tree
-    from envlock.runtime.host import Host
 
 
 def collect(host: Host) -> Optional[Tree]:

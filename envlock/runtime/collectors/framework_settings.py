@@ -19,7 +19,7 @@ from envlock.runtime.distributions import (
     is_version,
 )
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import read_text
+from envlock.runtime.host import Host, read_text
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from typing import List, Optional, Union
 
     from envlock.runtime.facts import Tree
-    from envlock.runtime.host import Host
 
     Fact = Union[str, Unavailable, None]
 

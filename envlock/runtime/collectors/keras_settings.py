@@ -7,7 +7,7 @@ import os
 from envlock.runtime import strict_json
 from envlock.runtime.distributions import NO_VERSION, find_distributions
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import read_text
+from envlock.runtime.host import Host, read_text
 from envlock.runtime.shadows import find_shadows
 
 TYPE_CHECKING = False
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Dict, Optional, Union
 
     from envlock.runtime.facts import Tree
-    from envlock.runtime.host import Host
 
 DEFAULTS: Dict[str, Union[str, float, bool]] = {
     "backend": "tensorflow",

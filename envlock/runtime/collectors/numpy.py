@@ -9,7 +9,7 @@ from envlock.runtime.distributions import (
     find_distributions,
     find_package_folder,
 )
-from envlock.runtime.host import read_text
+from envlock.runtime.host import Host, read_text
 from envlock.runtime.shadows import find_shadows
 
 TYPE_CHECKING = False
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import List, Optional, Union
 
     from envlock.runtime.facts import Tree, Unavailable
-    from envlock.runtime.host import Host
 
 BLAS_PREFIXES = (
     "libscipy_openblas",

@@ -10,7 +10,7 @@ import time
 
 from envlock.runtime.distributions import get_import_path
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import note
+from envlock.runtime.host import Host, note
 from envlock.runtime.own_variables import get_additions
 from envlock.runtime.shadows import COMMON
 from envlock.runtime.startup import collect_startup, hash_bytes, read_module
@@ -18,7 +18,6 @@ from envlock.runtime.startup import collect_startup, hash_bytes, read_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.runtime.facts import Tree
-    from envlock.runtime.host import Host
 
 
 TEXT = "envlock"

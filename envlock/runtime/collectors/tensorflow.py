@@ -8,21 +8,20 @@ import sys
 from envlock.runtime.build_info import parse_build_info
 from envlock.runtime.distributions import (
     NO_VERSION,
+    Distribution,
     find_distributions,
     find_package_folder,
     is_version,
 )
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import note, read_text
+from envlock.runtime.host import Host, note, read_text
 from envlock.runtime.shadows import find_shadows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional, Union
 
-    from envlock.runtime.distributions import Distribution
     from envlock.runtime.facts import Tree
-    from envlock.runtime.host import Host
 
 PLUGINS = "tensorflow-plugins"
 _VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"

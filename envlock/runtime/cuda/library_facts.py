@@ -11,7 +11,7 @@ import sys
 from envlock.runtime.cuda.resolution import ABSENT, STATIC, Resolved, list_header_folders
 from envlock.runtime.cuda.versions import Headers, parse_name_version
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import read_bytes
+from envlock.runtime.host import Host, read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from envlock.runtime.cuda.library_list import Library
     from envlock.runtime.facts import Tree
-    from envlock.runtime.host import Host
     from envlock.runtime.loader.elf import Elf
     from envlock.runtime.loader.search import Loader
 

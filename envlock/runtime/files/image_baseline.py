@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from envlock.runtime.errors import FactError
@@ -21,10 +22,6 @@ from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.read_file import ODD_SIZE_LIMIT
 from envlock.runtime.files.survey import Survey, guess_trees
 from envlock.runtime.report import INFO
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 FOR_ANYBODY = 0o004  # S_IROTH: an image also runs as another user than the one that built it
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.distributions import find_distributions, normalise
+from envlock.runtime.distributions import Distribution, find_distributions, normalise
 from envlock.runtime.loaded.identities import get_mark
 from envlock.runtime.shadows import owns
 
@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional, Tuple
 
-    from envlock.runtime.distributions import Distribution
     from envlock.runtime.host import Host
 
 LISTED, UNLISTED, FOREIGN = "listed", "unlisted", "foreign"

@@ -15,7 +15,7 @@ from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import FactError
 from envlock.runtime.host import Host
 from envlock.runtime.judgement import LOADED, annotate, has_overrides_enabled, judge_here
-from envlock.runtime.loaded.explained import get_line, parse
+from envlock.runtime.loaded.explained import Note, get_line, parse
 from envlock.runtime.loaded.look import list_mapped, list_module_files
 from envlock.runtime.user_cache import read_own_file, write_own_file
 from envlock.runtime.version import __version__
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document, Tree
     from envlock.runtime.loaded.description import Description
-    from envlock.runtime.loaded.explained import Note
     from envlock.runtime.report import Report
 
 SIZE_LIMIT = 1 << 24

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import struct
 
-from envlock.runtime.host import read_bytes
+from envlock.runtime.host import Host, read_bytes
 from envlock.runtime.loader.elf import AARCH64, X86_64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional, Sequence, Tuple
-
-    from envlock.runtime.host import Host
 
     Entry = Tuple[int, int]
     """Offset of the path, hwcap."""

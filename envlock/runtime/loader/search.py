@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.host import read_bytes
+from envlock.runtime.host import Host, read_bytes
 from envlock.runtime.loader.elf import Elf, OtherMachineError, read_elf
 from envlock.runtime.loader.ld_cache import (
     MULTIARCH,
@@ -31,7 +31,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, List, Optional, Tuple
 
-    from envlock.runtime.host import Host
 
 LOADED, PRELOADED, RPATH, LIBRARY_PATH = "loaded", "LD_PRELOAD", "RPATH", "LD_LIBRARY_PATH"
 RUNPATH, CACHE, DEFAULT, NOT_FOUND = "RUNPATH", "ld.so.cache", "default", "not found"
