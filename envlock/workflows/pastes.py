@@ -8,12 +8,12 @@ from pathlib import Path
 from envlock.lock.models import Lockfile
 from envlock.lock.pastes import FORMATS, Paste, read_paste
 from envlock.lock.pastes.statement import Statement
-from envlock.runtime.compare import compare
+from envlock.runtime.compare import TAKE_AWAY, UNINSTALL, compare
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.exemptions import describe_judge
 from envlock.runtime.extent import Extent
 from envlock.runtime.lockfile import CONFLICT, SIZE_LIMIT
-from envlock.runtime.policies import Policy
+from envlock.runtime.policies import Policy, is_protected
 from envlock.runtime.report import (
     ABSENT,
     COMPARED,
@@ -97,10 +97,12 @@ def diff_pastes(one: Side, other: Side, rules: Policy, names: tuple[str, str]) -
     left, right = _make_facts(one), _make_facts(other)
     pastes = [side for side in (one, other) if isinstance(side, Paste)]
     stated = _list_stated(pastes)
+    own = _list_own_packages(one, other)
     lone = {
         path
         for path, each in stated.items()
-        if each.is_guess and ABSENT in (_get(path, left), _get(path, right))
+        if (each.is_guess or path.startswith(own))
+        and ABSENT in (_get(path, left), _get(path, right))
     }
     shared = {path: each for path, each in stated.items() if path not in lone}
     sides = _restrict(shared, left), _restrict(shared, right)
@@ -112,8 +114,8 @@ def diff_pastes(one: Side, other: Side, rules: Policy, names: tuple[str, str]) -
     differing = [str(finding.where) for finding in findings if finding.severity == ERROR]
     for finding in findings:
         _name_lines(finding, one, other)
-        # No text can be installed by a command that installs lockfiles.
-        if SYNC in finding.fix:
+        # No text can be installed by a command that installs lockfiles, and what only a text has is not here.
+        if SYNC in finding.fix or finding.fix in (UNINSTALL, TAKE_AWAY):
             finding.fix = TAKE_IT
     judged = [path for path in shared if rules.row(path)["rule"] != "ignore"]
     number = sum(any(f"{path}.".startswith(f"{where}.") for where in differing) for path in judged)
@@ -133,6 +135,13 @@ def diff_pastes(one: Side, other: Side, rules: Policy, names: tuple[str, str]) -
         notes=_list_notes(lone, pastes),
         extent=Extent(facts=len(judged)),
     )
+
+
+def _list_own_packages(*sides: Side) -> tuple[str, ...]:
+    """Return what the paths begin with of packages that a lockfile leaves out, as they are its project's own."""
+    projects = [side.project for side in sides if isinstance(side, Lockfile)]
+    paths = [f"packages.{project.name}." for project in projects if project and project.name]
+    return tuple(path for path in paths if not is_protected(path))
 
 
 def _make_facts(side: Side) -> Tree:

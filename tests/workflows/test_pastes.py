@@ -76,6 +76,20 @@ def test_what_has_another_name_elsewhere_is_not_compared_but_said() -> None:
     assert report.notes == ["not compared, as the other side has nothing of the name: cudatoolkit and nltk"]
 
 
+def test_the_package_of_the_project_which_no_lockfile_locks_is_not_compared_but_said() -> None:
+    lock = encode(document(facts=FACTS, unavailable={}, project={"name": "my-model"}))
+    report = diff(b"numpy==1.26.4\nmy_model==1.0\n", lock, "strict", names=("theirs", "ours"))
+    assert (told(report), report.notes) == ([], ["not compared, as the other side has nothing of the name: my-model"])
+    both = diff(b"keras==3.0\n", lock.replace(b"my-model", b"keras"), "strict", names=("theirs", "ours"))
+    assert told(both) == ["packages.keras: theirs 3.0, ours absent (line 1)"]
+
+
+def test_a_package_that_a_text_has_more_is_not_to_be_taken_from_this_environment() -> None:
+    lock = encode(document(facts=FACTS, unavailable={}))
+    (found,) = [each for each in diff(lock, b"h5py==3.1.0\n", "strict").findings if each.severity == ERROR]
+    assert found.fix.startswith("Install what the text names, or ask for a lockfile")
+
+
 def test_a_package_without_a_version_is_named() -> None:
     text = (
         "numpy==1.26.4\nsix @ file:///home/a/six\n-e git+https://git.example/a/b.git@f00#egg=six_more&subdirectory=x\n"
