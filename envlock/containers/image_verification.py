@@ -119,7 +119,7 @@ def ask_entrypoint(run: Run, argv: list[str]) -> Any:
     raise OutsideError(
         "the image cannot be verified: "
         f"its entrypoint ended with exit code {done.exit_code}: {error}",
-        hint="run it by hand: `docker run --rm IMAGE true`",
+        hint="start the image by hand with the program `true`: its entrypoint says what it lacks",
     )
 
 

@@ -31,6 +31,8 @@ LEAST = 60.0
 AS_LONG = 5
 """How many times as long as the program takes by itself it may take then: what waits for something that is held
 would wait for ever."""
+FEW = 3
+"""Steps that are traced where a run takes too long."""
 Answers = Mapping[str, Any]
 """What the log of the runs says: how they ended, and what is known of all."""
 Say = Callable[[str], None]
@@ -277,9 +279,11 @@ def _run_batch(request: Request, numbers: list[int], folder: Path, session: Sess
     try:
         return session.make_runs(asked, host, request.timeout)
     except TimeoutError:
+        hint = "let a step of the function do less"
+        if request.steps is None or request.steps > FEW:
+            hint = f"stop after fewer steps: `--steps {FEW}`"
         raise RunTimeoutError(
-            f"a run of {request.target} took more than {request.timeout:g} s",
-            hint="stop after fewer steps: `--steps 3`",
+            f"a run of {request.target} took more than {request.timeout:g} s", hint=hint
         ) from None
 
 

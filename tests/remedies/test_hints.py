@@ -11,7 +11,11 @@ import os
 import shlex
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
+from hashlib import sha256
+from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import Mock
@@ -20,27 +24,47 @@ import pytest
 
 import envlock as package
 from envlock.cli import app
-from envlock.containers import quoting
+from envlock.containers import quoting, standalone
 from envlock.containers.additions import parse_additions
 from envlock.containers.copies import collect
 from envlock.containers.debian import parse_apt_request
+from envlock.containers.engines import buildx, daemon
+from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import check_name
+from envlock.containers.engines.engine_errors import EngineError, explain
 from envlock.containers.engines.find import find as find_engine
 from envlock.containers.engines.process import ask
 from envlock.containers.foresight import find_overwritten
 from envlock.containers.ignore_files import IgnoreFiles
+from envlock.containers.image_verification import ask_entrypoint
+from envlock.containers.inside import ensure_image, look_inside
 from envlock.containers.layers import Wheel
+from envlock.containers.local_base import make_finder
+from envlock.containers.payload import list_wheels
+from envlock.containers.plan import plan
+from envlock.divergence import observed_runs
+from envlock.divergence.observed_runs import Request
 from envlock.fleet.jobs import choose_job
 from envlock.fleet.ranks import find_rank
 from envlock.fleet.reduction import choose_policy
+from envlock.forms import deployment, slsa
+from envlock.guest import launch
+from envlock.guest.target import parse_target as parse_program
+from envlock.images.candidate import PythonArchive
+from envlock.images.choose import candidates
 from envlock.images.logins import find_login
 from envlock.images.manifest import find_manifest
+from envlock.images.needs import collect_needs
+from envlock.images.preflight import check_base
+from envlock.images.reference import name_local_image, parse_digest, parse_mirror, parse_platform
 from envlock.images.reference import parse as parse_image
-from envlock.images.reference import parse_digest, parse_mirror, parse_platform
 from envlock.images.registry import Registry
 from envlock.integrations import jupyter
 from envlock.linter.baseline import parse_baseline
 from envlock.lock.models import DebianPackage
+from envlock.numerics import session
+from envlock.numerics.canary.canary_run import Settings
+from envlock.numerics.canary.program_operations import replay
 from envlock.packages import overlay
 from envlock.packages.archives import fetch_debian
 from envlock.packages.index import PackageIndex, Target
@@ -51,6 +75,7 @@ from envlock.packages.wheelhouse import fetch_wheels
 from envlock.reports import render
 from envlock.runtime.environment_line import parse_line
 from envlock.runtime.errors import EnvlockError
+from envlock.runtime.files import image_baseline
 from envlock.runtime.user_cache import require_cache
 from envlock.web.client import Client
 from envlock.web.web_errors import WebError
@@ -58,7 +83,11 @@ from envlock.workflows.push import parse_target
 from envlock.workflows.settings import load
 from tests.cli.test_verify_command import captured
 from tests.conftest import Command
+from tests.containers import plans
 from tests.divergence import traces
+from tests.forms.pushed import pushed
+from tests.images.asking import TABLES
+from tests.images.experts import UBUNTUS, locked
 from tests.packages.wheels import make_wheel
 from tests.remedies.rows import UNSAID, list_hints, load_hints
 
@@ -271,9 +300,97 @@ def ensure_pip(folder: Path) -> object:
     return subprocess.run([make_bare_environment(folder), "-m", "ensurepip"], check=True, capture_output=True)
 
 
+def with_programs(act: Act) -> Act:
+    """Return what is done where the programs of the folder `bin` are found first."""
+    return lambda folder: with_variables(act, PATH=f"{folder}/bin:/usr/bin:/bin")(folder)
+
+
+def run_in_buildah(*, gpus: bool) -> Act:
+    """Return what runs a program in a container of buildah."""
+    return lambda _: find_engine("buildah").run("the:1", ["true"], Start(gpus=gpus))
+
+
+def fail_to_build(folder: Path) -> object:
+    """Fail as an engine does that cannot read a Dockerfile."""
+    raise explain("dockerfile parse error on line 3: unknown instruction: FORM")
+
+
+def ask_for_runs(steps: int | None = None) -> Request:
+    """Return the request for two runs of a program."""
+    return Request(parse_program("step.py:step"), None, 2, fresh=False, mode="eager", steps=steps)
+
+
+def run_once(folder: Path) -> object:
+    """Make one run that fails."""
+    with pytest.MonkeyPatch.context() as patch:
+        failed = {"ends": {0: {"end": "failed", "message": "no more memory"}}}
+        patch.setattr(session.Session, "make_runs", lambda *_: failed)
+        return session.run_once(parse_program("step.py:step"), {}, session.Host(None, {}), 1.0)
+
+
+def make_tensorflow_that_crashes(folder: Path) -> object:
+    """Write a TensorFlow that ends its process when it is imported."""
+    (folder / "crashes" / "tensorflow").mkdir(parents=True)
+    return (folder / "crashes" / "tensorflow" / "__init__.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
+
+
+def make_engine(*images: str, ended: Finished | None = None) -> Mock:
+    """Return an engine of this machine that has images, and says how their programs end."""
+
+    def inspect(image: str) -> dict[str, object]:
+        if image not in images:
+            raise EngineError("No such image")
+        return {"Id": DIGEST, "Os": "linux", "Architecture": image.partition("-")[2] or "amd64", "Config": {}}
+
+    return Mock(inspect=inspect, platform="linux/amd64", run=Mock(return_value=ended))
+
+
+def choose_base(reference: str) -> Act:
+    """Return what checks an image for a lockfile of Ubuntu, which another image fits."""
+
+    def do(folder: Path) -> None:
+        needs = collect_needs(locked("2.19.1", "3.11.7", UBUNTUS, "ubuntu 22.04"))
+        known = candidates(needs, TABLES)
+        check_base(next(each for each in known if str(each.reference) == reference), known, needs)
+
+    return do
+
+
+def unpack_python(folder: Path) -> None:
+    """Write the tar of a build of Python."""
+    standalone.write(PythonArchive("python.tar.gz", sha256(PYTHON_ARCHIVE).hexdigest()), folder, 0, BytesIO())
+
+
+def make_archive() -> bytes:
+    """Return a build of Python with one folder."""
+    made = BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as tar:
+        member = tarfile.TarInfo("python")
+        member.type = tarfile.DIRTYPE
+        tar.addfile(member)
+    return made.getvalue()
+
+
+def log_to_wandb(run: object) -> Act:
+    """Return what adds the environment to a run, with a stand-in for Weights & Biases."""
+
+    def do(folder: Path) -> object:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, "wandb", Mock(run=run))
+            patch.delitem(sys.modules, "envlock.integrations.wandb", raising=False)
+            return import_module("envlock.integrations.wandb").log_lock()
+
+    return do
+
+
+PYTHON_ARCHIVE = make_archive()
+SLIM = "docker.io/library/python:3.11.7-slim-bookworm"
+UBUNTU = "docker.io/library/ubuntu:22.04"
 SIX = overlay.Wanted("six", "1.0")
 MANIFESTS = {"manifests": [{"platform": {"os": "linux", "architecture": "arm64"}, "digest": DIGEST}]}
 PYTHON_IMAGE = parse_image("registry.example/python")
+ANSWER = launch.MARK + json.dumps({"facts": {}, "unavailable": {}})
+LOCAL_BASE = name_local_image("0" * 64)
 
 CASES = (
     # The command line.
@@ -696,6 +813,143 @@ CASES = (
         "`--platform`",
         lambda _: find_manifest("linux/arm64", MANIFESTS, PYTHON_IMAGE),
     ),
+    # Engines and images, of which stand-ins say what real ones do.
+    Case(
+        "containers/engines/buildah.py",
+        both(
+            write_program("bin/buildah", '[ $1 != inspect ] && echo \'{"version": "1"}\''),
+            with_programs(run_in_buildah(gpus=True)),
+        ),
+        "or leave out `--gpus`",
+        with_programs(run_in_buildah(gpus=False)),
+        another="the container engine failed|cannot",
+    ),
+    Case(
+        "containers/engines/buildx.py",
+        both(write_program("bin/docker", "exit 1"), with_programs(lambda _: buildx.require_plugin())),
+        "install the buildx plugin",
+        both(
+            write_program("bin/docker", "echo github.com/docker/buildx v0.12.0 x"),
+            with_programs(lambda _: buildx.require_plugin()),
+        ),
+    ),
+    Case(
+        "containers/engines/daemon.py",
+        both(
+            write_program(
+                "bin/docker", "[ -z $DOCKER_CONTEXT ] && echo '\"unix:///x\"' || { echo not found >&2; exit 1; }"
+            ),
+            with_programs(with_variables(lambda _: daemon._find_context_host(), DOCKER_CONTEXT="gone")),
+        ),
+        "or unset DOCKER_CONTEXT",
+        with_programs(lambda _: daemon._find_context_host()),
+    ),
+    Case(
+        "containers/engines/engine_errors.py",
+        fail_to_build,
+        "let envlock write it again",
+        "build --dry-run --offline",
+    ),
+    Case(
+        "containers/image_verification.py",
+        lambda _: ask_entrypoint(lambda argv: Finished(1, "", "no Python"), []),
+        "start the image by hand",
+        lambda _: ask_entrypoint(lambda argv: Finished(0, "[]", ""), []),
+    ),
+    Case(
+        "containers/inside.py",
+        lambda _: ensure_image(make_engine("x-arm64"), "x-arm64", print),
+        "name the image for linux/amd64",
+        lambda _: ensure_image(make_engine("x-amd64"), "x-amd64", print),
+    ),
+    Case(
+        "containers/inside.py",
+        lambda _: look_inside(make_engine("x", ended=Finished(127, "", "")), "x"),
+        "name its interpreter with `--python`",
+        lambda _: look_inside(make_engine("x", ended=Finished(0, ANSWER, "")), "x", "/opt/conda/bin/python"),
+    ),
+    Case(
+        "containers/local_base.py",
+        lambda _: make_finder(make_engine(), Mock())(LOCAL_BASE, "linux/amd64"),
+        "load or build it there",
+        lambda _: make_finder(make_engine("0" * 64), Mock())(LOCAL_BASE, "linux/amd64"),
+    ),
+    Case("images/preflight.py", choose_base(SLIM), f"`--base {UBUNTU}`", choose_base(UBUNTU)),
+    Case(
+        "forms/deployment.py",
+        "export --format compose",
+        "`envlock build` to build and record one",
+        lambda _: deployment.describe_deployment(plans.model(pushed()), local=True),
+    ),
+    Case(
+        "forms/slsa.py",
+        "export --format slsa",
+        "`envlock build` to build and record one",
+        lambda _: slsa.render(plans.model(pushed())),
+    ),
+    Case(
+        "workflows/build.py",
+        "build --rebuild",
+        "`envlock build` to build and record one",
+        "build --dry-run --offline",
+    ),
+    Case(
+        "runtime/files/image_baseline.py",
+        both(write("files.json", "[[1]]"), lambda folder: image_baseline.read(f"{folder}/files.json")),
+        "build the image again",
+        both(
+            lambda folder: image_baseline.write([], f"{folder}/files.json"),
+            lambda folder: image_baseline.read(f"{folder}/files.json"),
+        ),
+    ),
+    Case(
+        "containers/payload.py",
+        lambda folder: list_wheels(folder / "step.py"),
+        "name a folder",
+        lambda folder: list_wheels(folder / "old"),
+    ),
+    Case(
+        "containers/plan.py",
+        lambda _: plan(plans.model(plans.lock(identity=...)), plans.BASES["wheels"], []),
+        "`envlock capture --hashes`",
+        lambda _: plans.planned("wheels"),
+    ),
+    Case(
+        "containers/standalone.py",
+        both(write("python.tar.gz", "cut off"), unpack_python),
+        "remove it and run `envlock build` again",
+        both(lambda folder: (folder / "python.tar.gz").write_bytes(PYTHON_ARCHIVE), unpack_python),
+    ),
+    # TensorFlow, which is not in this environment, or crashes where a stand-in does.
+    Case(
+        "divergence/observed_runs.py",
+        lambda _: observed_runs._check_answers({"callbacks": "it has none"}, ask_for_runs()),
+        "use `envlock repeat`",
+        "repeat step.py:step --runs 2",
+    ),
+    Case("numerics/session.py", run_once, "try `envlock repeat step.py:step`", "repeat step.py:step"),
+    Case(
+        "numerics/canary/program_operations.py",
+        lambda _: replay({}, OWN, Settings(), gpus=False, seconds=1.0, environ=None),
+        "run `envlock doctor`",
+        "doctor",
+        code=1,
+    ),
+    Case(
+        "numerics/canary/canary_run.py",
+        both(make_tensorflow_that_crashes, with_variables("capture --canary", PYTHONPATH="crashes")),
+        "run `envlock doctor`",
+        with_variables("doctor", PYTHONPATH="crashes"),
+        code=1,
+    ),
+    Case(
+        "diagnosis/tensorflow_state.py",
+        both(make_tensorflow_that_crashes, with_variables("doctor --prove", PYTHONPATH="crashes")),
+        "run `envlock doctor` without `--prove`",
+        with_variables("doctor", PYTHONPATH="crashes"),
+        code=1,
+    ),
+    Case("integrations/wandb.py", log_to_wandb(None), "call `wandb.init()` first", log_to_wandb(Mock())),
     # Traces.
     Case(
         "divergence/trace.py",
@@ -861,6 +1115,17 @@ def test_a_hint_is_obeyed(case: Case, folder: Path, made: dict[int, str], capfd:
     with pytest.raises(EnvlockError, match=case.another) as failed:
         run(case.obeyed, folder)
     assert failed.value.message != first.message
+
+
+def test_a_run_that_took_too_long_is_not_told_again_what_was_done(folder: Path) -> None:
+    waits = Mock(make_runs=Mock(side_effect=TimeoutError))
+    hints = []
+    for steps in (None, 3, 1):
+        with pytest.raises(observed_runs.RunTimeoutError) as failed:
+            observed_runs._run_batch(ask_for_runs(steps), [0], folder, waits)
+        hints.append(failed.value.hint)
+    assert hints[0] == "stop after fewer steps: `--steps 3`"
+    assert hints[1:] == ["let a step of the function do less"] * 2
 
 
 STARTERS = {
