@@ -316,7 +316,8 @@ def _pin_packages(
         return lock, chosen
     progress.say("locking the Debian packages of `apt`")
     pinned = pin_base(lock, request, engine.name, network, progress).lock
-    return pinned, resolve_base(pinned, request, progress, engine.name)
+    kept = pinned.base_image or chosen.kept
+    return pinned, replace(chosen, base=replace(chosen.base, apt=kept.apt), kept=kept)
 
 
 def _list_wanted(
