@@ -23,10 +23,13 @@ Run = Callable[[list[str]], Finished]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The two halves of a report: on the image, and on the machine that it runs on."""
+    """The two halves of a report, on the image and on the machine that it runs on; and the packages
+    that cannot be imported in the image, with the libraries that are missing.
+    """
 
     image: Report
     machine: Report
+    unloadable: Mapping[str, Sequence[str]]
 
 
 def verify(
@@ -53,9 +56,9 @@ def verify(
     """
     files = []
     if deep:
-        facts, unavailable, files = ask_entrypoint(run, ["--deep"])
+        facts, unavailable, unloadable, files = ask_entrypoint(run, ["--deep"])
     else:
-        facts, unavailable = ask_entrypoint(run, ["--facts"])
+        facts, unavailable, unloadable = ask_entrypoint(run, ["--facts"])
     report = judge(dict(document), Snapshot(facts, unavailable), sides=("locked", "in the image"))
     found = list(report.findings)
     if not imported and LOADED in document["facts"]:
@@ -63,7 +66,7 @@ def verify(
     of_machine = [finding for finding in found if is_of_machine(finding.where.fact)]
     of_image = [finding for finding in found if not is_of_machine(finding.where.fact)]
     of_image += [_parse_file(entry, installed=installed) for entry in files]
-    halves = [
+    image, machine = (
         Report(
             sort_findings(half),
             policy=report.policy,
@@ -72,8 +75,8 @@ def verify(
             extent=report.extent,
         )
         for half in (of_image, of_machine)
-    ]
-    return Verdict(*halves)
+    )
+    return Verdict(image, machine, unloadable)
 
 
 def _parse_finding(entry: Mapping[str, Any]) -> Finding:

@@ -1,5 +1,5 @@
-"""What a build asks of an image: facts, what is wrong with its files and with what it loads, which files are its own, and
-the lockfile that it is held to.
+"""What a build asks of an image: facts, modules that cannot be imported, what is wrong with its files and with what it
+loads, which files are its own, and the lockfile that it is held to.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from envlock.runtime.image import explain
 from envlock.runtime.judgement import LOADED, collect_here
 from envlock.runtime.loaded.base_files import hold_base
 from envlock.runtime.loaded.process_check import check_process
+from envlock.runtime.loader.unloadable import find_unloadable
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.report import clean
 
@@ -55,7 +56,7 @@ def print_answer(argv: List[str], lock_path: str, load: Load) -> int:
 
 
 def collect_facts(lock_path: str, *, with_files: bool) -> List[object]:
-    """Return the facts, and those that could not be collected.
+    """Return the facts, those that could not be collected, and the modules that cannot be imported.
 
     With `with_files`, also what is wrong with the installed files.
 
@@ -67,10 +68,10 @@ def collect_facts(lock_path: str, *, with_files: bool) -> List[object]:
     if not with_files and not os.path.isfile(lock_path):
         # The facts as they are here: there is no lockfile whose origins could be restored.
         here = take_snapshot(host)
-        return [here.facts, here.unavailable]
+        return [here.facts, here.unavailable, find_unloadable(host)]
     lock = read_file(lock_path)
     found = collect_here(lock, host)
-    answer = [found.facts, found.unavailable]  # type: List[object]
+    answer = [found.facts, found.unavailable, find_unloadable(host)]  # type: List[object]
     if with_files:
         findings, _ = verify_files(lock)
         answer.append([finding.to_json() for finding in findings])

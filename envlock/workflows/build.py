@@ -28,6 +28,7 @@ from envlock.workflows.supply import (
     find_unknown,
     prepare_build,
 )
+from envlock.workflows.unloadable import describe_unloadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -263,9 +264,13 @@ def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: W
     base, _, _ = supplied.chosen.base.reference.partition("@")
     progress.say(f"building on {base}, and verifying inside")
     made = image_build.build(supplied.plan, supplied.chosen, builder, wish, progress.line)
+    found = describe_unloadable(made.verdict.unloadable if made.verdict is not None else {})
+    for warning in found:
+        progress.say(f"warning: {warning}")
     update = {"base_image": supplied.chosen.kept, "image": made.section}
     complete = supplied.lock.model_copy(update=update)
-    return BuiltImage(wish.tag or made.built.image_id, made.verdict, complete, supplied.warnings)
+    warnings = (*supplied.warnings, *found)
+    return BuiltImage(wish.tag or made.built.image_id, made.verdict, complete, warnings)
 
 
 def rebuild(

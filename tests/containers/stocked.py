@@ -36,26 +36,28 @@ print(json.dumps([found.facts, found.unavailable]))
 """What a user does by hand in a container of the base before capturing: a virtual environment and a few packages."""
 
 
-def demo_wheel(folder: Path, name: str, version: str) -> Path:
-    """Write a wheel with one module and one command."""
+def demo_wheel(folder: Path, name: str, version: str, **more: bytes) -> Path:
+    """Write a wheel with one module and one command, and more files in the module's folder."""
     info = f"{name}-{version}.dist-info"
-    files = {
+    texts = {
         f"{name}/__init__.py": f"__version__ = {version!r}\n\n\ndef main():\n    print(__version__)\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         "Classifier: License :: OSI Approved :: MIT License\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
     }
+    files = {path: text.encode() for path, text in texts.items()}
+    files |= {f"{name}/{file}": data for file, data in more.items()}
     rows = []
-    for path, text in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        rows.append(f"{path},sha256={digest},{len(text)}\n")
-    files[f"{info}/RECORD"] = "".join([*rows, f"{info}/RECORD,,\n"])
+    for path, data in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        rows.append(f"{path},sha256={digest},{len(data)}\n")
+    files[f"{info}/RECORD"] = "".join([*rows, f"{info}/RECORD,,\n"]).encode()
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        for path, text in files.items():
-            archive.writestr(zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0)), text)
+        for path, data in files.items():
+            archive.writestr(zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0)), data)
     return wheel
 
 

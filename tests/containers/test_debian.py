@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_core import _pydantic_core
 
 from tests.containers.bed import archive
 from tests.containers.bed.podman import Podman
@@ -19,6 +20,7 @@ from tests.containers.bed.session import CACHE, Bed
 from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel, written
 from tests.exhaustive import exhaustive
+from tests.fakes.elf_writer import write_elf
 
 pytestmark = pytest.mark.engine
 
@@ -76,6 +78,31 @@ def asking(bed: Bed, folder: Path, lock: Locked, *wanted: str, environ: Mapping[
     (folder / "wheelhouse").symlink_to(lock[1])
     (folder / "pyproject.toml").write_text(f"[tool.envlock.container]\napt = {json.dumps(wanted)}\n", encoding="utf-8")
     return made
+
+
+@exhaustive
+def test_a_module_whose_library_the_image_lacks_is_named_until_a_package_brings_it(
+    bed: Bed, base: str, packages: Served, tmp_path: Path
+) -> None:
+    """As OpenCV's, which find libGL.so.1 on a desktop, and not in a base for servers."""
+    library = "libgcc_z.so.1"
+    module = Path(_pydantic_core.__file__)
+    code = module.read_bytes().replace(b"libgcc_s.so.1", library.encode())
+    wheelhouse = tmp_path / "stock"
+    demo_wheel(wheelhouse, "drawn", "1.0", **{module.name: code})
+    brought = {f"usr/lib/x86_64-linux-gnu/{library}": write_elf(tmp_path / library).read_bytes()}
+    archive.deb(packages[0], "libgcc-z1", "1", brought)
+    made = asking(bed, tmp_path / "p", (captured(bed, base, wheelhouse, system=False), wheelhouse))
+    done = made("build", "--base", base)
+    assert (
+        f"warning: `import drawn` fails in the image, which lacks {library}; add their Debian packages as `apt` to "
+        "[tool.envlock.container] in pyproject.toml, and build again\n"
+    ) in done.stderr
+    assert done.returncode == 0
+    settings = made.folder / "pyproject.toml"
+    settings.write_text('[tool.envlock.container]\napt = ["libgcc-z1"]\n', encoding="utf-8")
+    done = made("build", "--base", base, "--network", "host")
+    assert (done.returncode, "fails in the image" in done.stderr) == (0, False), done.stderr
 
 
 @exhaustive

@@ -30,7 +30,8 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_facts_need_no_lockfile(tmp_path: Path) -> None:
     done = run(tmp_path, "--facts")
     assert (done.returncode, done.stderr) == (0, "")
-    facts, unavailable = json.loads(done.stdout)
+    facts, unavailable, unloadable = json.loads(done.stdout)
+    assert unloadable == {}
     assert set(facts) <= set(COLLECTORS)
     assert facts["python"]["implementation"] == sys.implementation.name
     assert isinstance(unavailable, dict)

@@ -25,7 +25,7 @@ HELD = lock()
 
 
 def run(facts: dict[str, Any], files: list[dict[str, Any]] | None = None) -> Any:
-    printed = f"== TensorFlow ==\n{json.dumps([facts, HELD['unavailable'], files or []])}"
+    printed = f"== TensorFlow ==\n{json.dumps([facts, HELD['unavailable'], {}, files or []])}"
     return lambda argv: Finished(0, printed, "")
 
 
@@ -84,7 +84,7 @@ def test_what_a_program_loads_is_asked_for_where_a_lockfile_holds_it() -> None:
         if argv == ["--loaded"]:
             return Finished(0, f"imported\n{json.dumps(found)}", "")
         files: list[object] = [[]] if argv == ["--deep"] else []
-        return Finished(0, json.dumps([HELD["facts"], HELD["unavailable"], *files]), "")
+        return Finished(0, json.dumps([HELD["facts"], HELD["unavailable"], {}, *files]), "")
 
     verdict = verify(held, answer)
     assert [each.where.fact for each in verdict.image.findings] == ["loaded.openmp"]

@@ -72,7 +72,7 @@ def _apt_root(root: Path, cache: Path) -> None:
 
 
 def deb(
-    folder: Path, name: str, version: str, files: Mapping[str, str], architecture: str = "amd64", **fields: str
+    folder: Path, name: str, version: str, files: Mapping[str, str | bytes], architecture: str = "amd64", **fields: str
 ) -> None:
     """Write a package; `postinst` among the fields is its script, others are fields of its control file."""
     tree = folder / f".{name}"
@@ -84,9 +84,9 @@ def deb(
     more = "".join(f"{field.replace('_', '-')}: {value}\n" for field, value in fields.items())
     control = CONTROL.format(name=name, version=version, architecture=architecture) + more
     (tree / "DEBIAN/control").write_text(control)
-    for path, text in files.items():
+    for path, content in files.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        (tree / path).write_text(text)
+        (tree / path).write_bytes(content.encode() if isinstance(content, str) else content)
         (tree / path).chmod(0o2755 if path.startswith("usr/bin") else 0o644)
     file = folder / f"{name}_{version.replace(':', '%3a')}_{architecture}.deb"
     call(["dpkg-deb", "--build", "--root-owner-group", str(tree), str(file)])
