@@ -2,7 +2,7 @@
 
 Argument: JSON with `mark` and `imports`, the modules to import in their order. The answer has the `facts` of the
 section `loaded`, the `places` of its files on this machine, and `looked`: the files and folders that it rests on; or
-`failed`, a sentence.
+`failed`, a sentence, and the `imports` that failed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def _import_all(names: list[str]) -> Dict[str, object]:
         try:
             import_module(name)
         except Exception as error:  # whatever a broken installation raises
-            return {"failed": f"`import {name}` raised {type(error).__name__}"}
+            reason = f"`import {name}` raised {type(error).__name__}"
+            return {"failed": reason, "imports": [name]}
     return {}
 
 

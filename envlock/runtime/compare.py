@@ -36,6 +36,15 @@ if TYPE_CHECKING:
     """A path, and the value of each side there: a fact, `Unavailable` or `ABSENT`."""
 
 ASK_AGAIN = "Remove the cause, or let the policy ignore the path."
+IMPORT_FAILED = "import-failed"
+ASK_BY_CODE = {
+    IMPORT_FAILED: (
+        "Import it in Python to see the whole error, and repair that; "
+        "`envlock verify --static` compares only what files say."
+    ),
+    "shadowed": "Rename or remove the file or folder that is imported instead.",
+}
+"""By the code of what is unavailable, where more is known than that."""
 LOCK_AGAIN = "Capture again where it can be collected, or let the policy ignore the path."
 UNINSTALL = "Uninstall it."
 TAKE_AWAY = (
@@ -581,7 +590,7 @@ def _judge(difference: Difference, rule: str, fix: str, is_proven: bool) -> Tupl
     if rule == "ignore" or (rule == PROVEN and is_proven):
         return INFO, fix
     if isinstance(new, Unavailable):
-        return UNKNOWN, ASK_AGAIN
+        return UNKNOWN, ASK_BY_CODE.get(new.code, ASK_AGAIN)
     if isinstance(old, Unavailable):
         return UNKNOWN, LOCK_AGAIN
     if RULES[rule](old, new):

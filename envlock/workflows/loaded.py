@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envlock.guest import launch
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.compare import IMPORT_FAILED
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import LOADED
 from envlock.runtime.loaded.agreement import align
@@ -53,11 +54,13 @@ class Observed(NamedTuple):
         facts: the section `loaded`; None if nothing could be observed.
         places: the files of this machine, by what the facts call them.
         note: a sentence: on what a report rests, or why there is nothing.
+        failed: the imports that failed, or during which the process ended.
     """
 
     facts: dict[str, Any] | None
     places: Mapping[str, str]
     note: str
+    failed: Sequence[str] = ()
 
 
 def add_loaded(
@@ -76,13 +79,28 @@ def add_loaded(
         environ: the variables of a process; those of this one when not given.
     """
     seen = observe(environment.snapshot, environment.python, progress, environ)
-    if seen is None or seen.facts is None:
+    if seen is None:
         return environment, seen
+    if seen.facts is None:
+        return LiveEnvironment(
+            environment.python, _add_failure(document, environment.snapshot, seen)
+        ), seen
     locked, live = document["facts"], environment.snapshot.facts
     builds = [(each.get("python") or {}).get("compiler") for each in (locked, live)]
     section = align(locked[LOADED], seen.facts, is_same_build=builds[0] == builds[1])
     found = environment.snapshot.with_facts({**live, LOADED: section})
     return LiveEnvironment(environment.python, found), seen
+
+
+def _add_failure(document: Mapping[str, Any], snapshot: Snapshot, seen: Observed) -> Snapshot:
+    """Return a snapshot that says what could not be imported, if the lockfile's environment imports it."""
+    locked = document["facts"][LOADED].get("imports") or []
+    if not seen.failed or not set(seen.failed).issubset(locked):
+        return snapshot
+    missing = {
+        f"{LOADED}.imports": {"reason": seen.note.rpartition(": ")[2], "code": IMPORT_FAILED}
+    }
+    return snapshot.with_facts({**snapshot.facts, LOADED: {}}, {**snapshot.unavailable, **missing})
 
 
 def observe(
@@ -110,7 +128,8 @@ def observe(
     progress.say(f"importing {names[0]}, to see what it loads")
     answer = _ask(names, python, environ)
     if "failed" in answer:
-        return Observed(None, {}, f"loaded: not compared: {answer['failed']}")
+        note = f"loaded: not compared: {answer['failed']}"
+        return Observed(None, {}, note, answer.get("imports", ()))
     looked = {path: get_mark(path) for path in answer.pop("looked")}
     write_note(environ, key, {**answer, "looked": looked})
     return Observed(answer["facts"], answer["places"], NOW)
@@ -142,5 +161,7 @@ def _ask(names: list[str], python: Path | None, environ: dict[str, str]) -> dict
     except UsageError as error:
         return {"failed": error.message}
     if not ended.answers:
-        return {"failed": f"the process that imports {names[0]} {ended.ending}"}
+        reason = f"the process that imports {names[0]} {ended.ending}"
+        # A slow machine says nothing of the environment.
+        return {"failed": reason, "imports": [] if ended.code is None else names}
     return ended.answers[-1]

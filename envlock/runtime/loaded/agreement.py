@@ -86,7 +86,7 @@ def name_files(findings: Iterable[Finding], places: Mapping[str, str]) -> None:
     """Say in each finding about a loaded file which file of this machine it is, and who asked for it."""
     for finding in findings:
         section, _, fact = str(finding.where).partition(".")
-        if section != SECTION or fact == ARITHMETIC:
+        if section != SECTION or fact in (ARITHMETIC, IMPORTS):
             continue
         new = finding.actual if isinstance(finding.actual, list) else []
         old = finding.expected if isinstance(finding.expected, list) else []
