@@ -143,7 +143,7 @@ def _leave_out_unseen(lock: Document, live: Snapshot) -> Tuple[Document, Snapsho
     """Return both sides without what is loaded, unless both have looked at it: line 1 of a script and
     `--static` do not, nor did an older envlock.
     """
-    if f"{LOADED}.imports" in live.unavailable:  # the look failed, which is all that is known of it
+    if f"{LOADED}.imports" in live.unavailable:  # the look failed: no more is known
         imports = {"imports": lock["facts"][LOADED]["imports"]}
         return {**lock, "facts": {**lock["facts"], LOADED: imports}}, live
     if LOADED in lock["facts"] and LOADED in live.facts:
