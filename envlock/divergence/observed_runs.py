@@ -279,9 +279,12 @@ def _run_batch(request: Request, numbers: list[int], folder: Path, session: Sess
     try:
         return session.make_runs(asked, host, request.timeout)
     except TimeoutError:
-        hint = "let a step of the function do less"
-        if request.steps is None or request.steps > FEW:
-            hint = f"stop after fewer steps: `--steps {FEW}`"
+        can_stop = request.steps is None or request.steps > FEW
+        hint = (
+            f"stop after fewer steps: `--steps {FEW}`"
+            if can_stop
+            else "let a step of the function do less"
+        )
         raise RunTimeoutError(
             f"a run of {request.target} took more than {request.timeout:g} s", hint=hint
         ) from None
