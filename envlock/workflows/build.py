@@ -16,7 +16,7 @@ from envlock.containers.render import dockerfile as render
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
-from envlock.workflows.container_settings import find_engine, read_additions
+from envlock.workflows.container_settings import find_engine, read_additions, read_apt_request
 from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.push import check_login, parse_target, push_image
@@ -264,7 +264,8 @@ def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: W
     base, _, _ = supplied.chosen.base.reference.partition("@")
     progress.say(f"building on {base}, and verifying inside")
     made = image_build.build(supplied.plan, supplied.chosen, builder, wish, progress.line)
-    found = describe_unloadable(made.verdict.unloadable if made.verdict is not None else {})
+    unloadable = made.verdict.unloadable if made.verdict is not None else {}
+    found = describe_unloadable(unloadable, read_apt_request(supplied.lock).packages)
     for warning in found:
         progress.say(f"warning: {warning}")
     update = {"base_image": supplied.chosen.kept, "image": made.section}

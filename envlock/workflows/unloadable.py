@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
-from envlock.runtime.report import clean
+from envlock.runtime.report import clean, join_first
 
 LISTS = Path("/var/lib/dpkg/info")
 """The files of each Debian package, as dpkg-query(1) reads them."""
@@ -14,26 +14,25 @@ SHOWN = 6
 """Libraries that a warning names; the packages in its hint are those of all."""
 
 
-def describe_unloadable(unloadable: Mapping[str, Sequence[str]]) -> list[str]:
+def describe_unloadable(
+    unloadable: Mapping[str, Sequence[str]], wanted: Sequence[str]
+) -> list[str]:
     """Return a sentence for each package; the last one says what to do about it.
 
-    It names the Debian packages from which this machine has the libraries.
+    It names the Debian packages from which this machine has the libraries, after those that the
+    project wants already.
     """
-    lines = []
-    for name, missing in unloadable.items():
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        lines.append(
-            f"`import {clean(name)}` fails in the image, which lacks "
-            f"{clean(', '.join(missing[:SHOWN]))}{more}"
-        )
+    lines = [
+        f"a module of {clean(name)} cannot be imported in the image, which lacks "
+        f"{clean(join_first(missing, SHOWN))}"
+        for name, missing in unloadable.items()
+    ]
     if lines:
         libraries = {library for missing in unloadable.values() for library in missing}
-        packages = find_debian_packages(libraries)
-        names = ", ".join(f'"{name}"' for name in packages)
-        setting = f"`apt = [{names}]`" if packages else "their Debian packages as `apt`"
-        lines[-1] += (
-            f"; add {setting} to [tool.envlock.container] in pyproject.toml, and build again"
-        )
+        found = find_debian_packages(libraries)
+        names = ", ".join(f'"{name}"' for name in dict.fromkeys([*wanted, *found]))
+        setting = f"set `apt = [{names}]`" if found else "add their Debian packages to `apt`"
+        lines[-1] += f"; {setting} in [tool.envlock.container] of pyproject.toml, and build again"
     return lines
 
 

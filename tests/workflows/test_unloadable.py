@@ -20,19 +20,21 @@ def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_debian_packages_of_this_machine_are_named(lists: Path) -> None:
     (lists / "libgl1:amd64.list").write_text("/.\n/usr/lib/x86_64-linux-gnu/libGL.so.1\n")
     (lists / "browser.list").write_text("/usr/lib/browser/libGL.so.1\n")
-    assert describe_unloadable({"cv2": ["libGL.so.1"], "drawn": [f"lib{n}.so" for n in range(8)]}) == [
-        "`import cv2` fails in the image, which lacks libGL.so.1",
-        "`import drawn` fails in the image, which lacks lib0.so, lib1.so, lib2.so, lib3.so, lib4.so, lib5.so and 2 more"
-        '; add `apt = ["libgl1"]` to [tool.envlock.container] in pyproject.toml, and build again',
+    unloadable = {"cv2": ["libGL.so.1"], "drawn": [f"lib{n}.so" for n in range(8)]}
+    assert describe_unloadable(unloadable, ["ffmpeg", "libgl1"]) == [
+        "a module of cv2 cannot be imported in the image, which lacks libGL.so.1",
+        "a module of drawn cannot be imported in the image, which lacks lib0.so, lib1.so, lib2.so, lib3.so, lib4.so, "
+        'lib5.so and 2 more; set `apt = ["ffmpeg", "libgl1"]` in [tool.envlock.container] of pyproject.toml, and build '
+        "again",
     ]
 
 
 def test_on_another_system_the_setting_is_named(lists: Path) -> None:
-    assert describe_unloadable({"cv2": ["libGL.so.1"]}) == [
-        "`import cv2` fails in the image, which lacks libGL.so.1; add their Debian packages as `apt` to "
-        "[tool.envlock.container] in pyproject.toml, and build again"
+    assert describe_unloadable({"cv2": ["libGL.so.1"]}, []) == [
+        "a module of cv2 cannot be imported in the image, which lacks libGL.so.1; add their Debian packages to `apt` in "
+        "[tool.envlock.container] of pyproject.toml, and build again"
     ]
 
 
 def test_an_image_in_which_all_can_be_imported() -> None:
-    assert describe_unloadable({}) == []
+    assert describe_unloadable({}, ["ffmpeg"]) == []

@@ -21,7 +21,7 @@ https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/"""
 
 
 def find_unloadable(host: Host) -> Dict[str, List[str]]:
-    """Return the packages with an extension module that cannot be loaded, by the name that is imported; each with
+    """Return the packages with an extension module that cannot be loaded, by their folder or module; each with
     the libraries that the module, or what it needs, does not find.
 
     A library of any installed package counts as found: Python code often loads it before the module.
@@ -32,8 +32,8 @@ def find_unloadable(host: Host) -> Dict[str, List[str]]:
     sites = [entry for entry in host.path if entry.endswith(SITES)]
     search = _Search(host, sites)
     found: Dict[str, Set[str]] = {}
-    for site in sites:
-        for path in search.list_libraries(site):
+    for site, paths in search.libraries.items():
+        for path in paths:
             missing = search.find_missing(path) if _is_module(path) else set()
             if missing:
                 top = os.path.relpath(path, site).split(os.sep)[0].partition(".")[0]
@@ -46,14 +46,11 @@ class _Search:
 
     def __init__(self, host: Host, sites: List[str]) -> None:
         self._loader = Loader(host, sites)
-        self._libraries = {site: _walk(site) for site in sites}
+        self.libraries = {site: _walk(site) for site in sites}
         self._installed = {
-            os.path.basename(path): path for paths in self._libraries.values() for path in paths
+            os.path.basename(path): path for paths in self.libraries.values() for path in paths
         }
         self._needs: Dict[str, Tuple[List[str], List[str]]] = {}
-
-    def list_libraries(self, site: str) -> List[str]:
-        return self._libraries[site]
 
     def find_missing(self, path: str) -> Set[str]:
         """Return what a library, or one of the installed ones that it needs, does not find."""
