@@ -328,7 +328,7 @@ class SystemFacts(Strict):
 
 class LoadedFacts(Strict):
     """What one process had loaded after its imports, where no RECORD explains it: of Python itself by
-    name, libraries by role, and the files that nothing explains.
+    name, libraries by role, the files that nothing explains, and those that code at the start of Python opens.
     """
 
     imports: list[Word] | None = None
@@ -348,6 +348,7 @@ class LoadedFacts(Strict):
     framework: list[Text] | None = None
     data: list[Text] | None = None
     unexplained: list[Text] | None = None
+    startup: list[Text] | None = None
 
 
 class Facts(Strict):

@@ -224,17 +224,25 @@ class SecondLook:
         self.document = document
         self.refusal: Optional[EnvlockError] = None
         self._names = document["facts"]["loaded"].get("imports", ())
+        self._startup = document["facts"]["loaded"].get("startup", ())
         self.hook: ImportHook = ImportHook(self._names, self.repeat, self.look)
         self._lockfile = lockfile
         self._live = live
         self._policy = policy
 
     def start(self) -> None:
-        """Look if a library that computes is imported, and after the import of each other one."""
+        """Look if a library that computes is imported, and after the import of each other one; at once, too, if
+        code at the start of Python has opened another file than the locked one.
+        """
         is_due = any(name in sys.modules for name in self._names)
         self.hook.start()
-        if is_due:
+        if is_due or (self._startup and self._has_another_start()):
             self.look()
+
+    def _has_another_start(self) -> bool:
+        from envlock.runtime.loaded.startup_files import look_at_files
+
+        return look_at_files(self._startup) != sorted(self._startup)
 
     def look(self, finished: Optional[str] = None) -> None:
         """Compare what this process has loaded, and refuse what differs.

@@ -52,18 +52,18 @@ def collect_modules(
     while pending and len(facts) < LIMIT:
         name = pending.pop(0)
         top = name.partition(".")[0]
-        if name in seen or (top not in hiding and _is_known(host, top, read_module)):
+        if name in seen or (top not in hiding and is_known_module(host, top, read_module)):
             continue
         seen.add(name)
         try:
             data = _find(host, name, read_module)
         except OSError as error:
-            facts[_make_key(name)] = Unavailable(
+            facts[make_module_key(name)] = Unavailable(
                 f"it cannot be read: {error.strerror}", "unreadable"
             )
             continue
         if data is not None:
-            facts[_make_key(name)] = make_fact(data)
+            facts[make_module_key(name)] = make_fact(data)
             pending += _iter_imports(data, name)
     return facts
 
@@ -88,7 +88,8 @@ def _list_words(line: bytes) -> List[str]:
     return "".join(each if each.isalnum() or each == "_" else " " for each in text).split()
 
 
-def _make_key(name: str) -> str:
+def make_module_key(name: str) -> str:
+    """Return the name of a module as a step of a fact's path."""
     return name.replace(".", "-")[:NAME_LIMIT]
 
 
@@ -127,7 +128,7 @@ def _list_absolute(name: str, module: str) -> List[str]:
     return [".".join([*folder, *filter(None, [plain])]) for folder in folders if folder]
 
 
-def _is_known(host: Host, name: str, read_module: Reader) -> bool:
+def is_known_module(host: Host, name: str, read_module: Reader) -> bool:
     """Return whether a module is of the standard library, or of an installed package."""
     library: Optional[frozenset[str]] = getattr(sys, "stdlib_module_names", None)  # from 3.10 on
     if name in sys.builtin_module_names or (library is not None and name in library):

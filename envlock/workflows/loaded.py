@@ -126,7 +126,7 @@ def observe(
     if _is_current(known):
         return Observed(known["facts"], known["places"], BEFORE)
     progress.say(f"importing {names[0]}, to see what it loads")
-    answer = _ask(names, python, environ)
+    answer = _ask(_make_question(names, snapshot), python, environ)
     if "failed" in answer:
         note = f"loaded: not compared: {answer['failed']}"
         return Observed(None, {}, note, answer.get("imports", ()))
@@ -153,11 +153,19 @@ def _is_current(known: Mapping[str, Any]) -> bool:
     return all(get_mark(path) == mark for path, mark in looked.items())
 
 
-def _ask(names: list[str], python: Path | None, environ: dict[str, str]) -> dict[str, Any]:
-    words = launch.build_module_arguments("imported", {"imports": names})
+def _make_question(names: list[str], snapshot: Snapshot) -> dict[str, Any]:
+    """Return what to import, and what facts say of the code at the start of Python."""
+    startup = (snapshot.facts.get("python") or {}).get("startup") or {}
+    held = {key: list(startup.get(key) or ()) for key in ("known", "modules")}
+    return {"imports": names, **held}
+
+
+def _ask(question: dict[str, Any], python: Path | None, environ: dict[str, str]) -> dict[str, Any]:
+    names = question["imports"]
+    words = ["-S", *launch.bind_to_parent(launch.build_module_arguments("imported", question))]
     environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        ended = launch.ask_python(words, python, timeout=TIMEOUT, environ=environ)
+        ended = launch.ask(words, python, timeout=TIMEOUT, environ=environ)
     except UsageError as error:
         return {"failed": error.message}
     if not ended.answers:

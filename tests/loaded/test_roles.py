@@ -9,11 +9,13 @@ from envlock.lock.fact_models import LoadedFacts
 from envlock.runtime.collectors.python import ARITHMETIC
 from envlock.runtime.loaded.agreement import IMPORTS
 from envlock.runtime.loaded.description import INTERPRETER, STANDARD, UNEXPLAINED
+from envlock.runtime.loaded.startup_files import STARTUP
 
 
 def test_each_role_of_the_table_is_a_fact() -> None:
     roles = [row.name for row in load_loaded_table().role]
-    assert {*roles, ARITHMETIC, IMPORTS, INTERPRETER, STANDARD, UNEXPLAINED} == set(LoadedFacts.model_fields)
+    others = {ARITHMETIC, IMPORTS, INTERPRETER, STANDARD, STARTUP, UNEXPLAINED}
+    assert {*roles, *others} == set(LoadedFacts.model_fields)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import Command, absent
 from tests.loaded.environment import PLUGIN, TENSORFLOW, Environment, add_module, change, find_library, plug_in, search
 from tests.locks import encode
+from tests.machines import write
 
 pytestmark = [pytest.mark.processes, pytest.mark.longer]
 
@@ -77,6 +78,12 @@ def edit(*parts: str) -> Callable[[Environment], Variables]:
     return do
 
 
+def run_at_start(made: Environment, code: str = "") -> Variables:
+    """Let sitecustomize execute a file."""
+    write(made.folder, {"hook.py": code, "site-packages/sitecustomize.py": "exec(open('hook.py').read())\n"})
+    return {}
+
+
 def capture(made: Environment) -> object:
     """Do what `capture again` says."""
     return made.run("capture")
@@ -107,6 +114,13 @@ CASES = {
         lambda made: write_init(made, "ctypes.CDLL('libm.so.6').fesetround(0x800)"),
         "Find what sets it",
         write_init,
+    ),
+    "a file that code at the start executes": Case(
+        "loaded.startup",
+        lambda made: run_at_start(made, "import math\n"),
+        "Put the file back as it was locked",
+        run_at_start,
+        run_at_start,
     ),
     "an edited module of Python": Case(
         "loaded.standard.random", edit("standard", "random"), "or capture again", capture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from envlock.runtime.collectors.python import ARITHMETIC
 from envlock.runtime.loaded.description import INTERPRETER, STANDARD, UNEXPLAINED
+from envlock.runtime.loaded.startup_files import STARTUP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ def align(
             aligned[name] = {**value, **_keep(seen.get(name, {}), value)}
         elif name == ARITHMETIC:
             aligned[name] = seen.get(name, value)
-        elif name in (IMPORTS, UNEXPLAINED) or not isinstance(value, list):
+        elif name in (IMPORTS, UNEXPLAINED, STARTUP) or not isinstance(value, list):
             aligned[name] = value
         else:
             is_all = (is_whole or name in complete) and name not in ON_DEMAND
             aligned[name] = _choose(value, seen.get(name, []), is_whole=is_all)
+    if locked.get(STARTUP) or seen.get(STARTUP):
+        aligned[STARTUP] = seen.get(STARTUP, [])
     known = locked.get(UNEXPLAINED, [])
     # One cause, one finding: a library that stands for a locked one is compared there, wherever it lies.
     libraries = [each for value in aligned.values() if isinstance(value, list) for each in value]

@@ -17,6 +17,7 @@ from envlock.runtime.host import Host
 from envlock.runtime.judgement import LOADED, annotate, has_overrides_enabled, judge_here
 from envlock.runtime.loaded.explained import Note, get_line, parse
 from envlock.runtime.loaded.look import list_mapped, list_module_files
+from envlock.runtime.loaded.startup_files import STARTUP, look_at_files
 from envlock.runtime.user_cache import read_own_file, write_own_file
 from envlock.runtime.version import __version__
 
@@ -62,7 +63,8 @@ def check_process(
     if not is_whole:  # what changes it at the capture may be imported later
         expected.add(before)
     is_as_known = format_arithmetic(collect_arithmetic()) in expected
-    if new == ([], []) and is_as_known:
+    started = look_at_files(locked.get(STARTUP, ()))
+    if new == ([], []) and is_as_known and started == locked.get(STARTUP, []):
         return None
     # Start-up time: most processes load only what was explained before.
     from envlock.runtime.loaded.agreement import ON_DEMAND, align, name_files
@@ -71,13 +73,14 @@ def check_process(
     parts = {module: value.split()[1:] for module, value in locked.get("standard", {}).items()}
     if new is not None and is_as_known:
         found = describe(host, *new, parts)
-        found.facts[ARITHMETIC] = locked.get(ARITHMETIC)
+        found.facts.update({ARITHMETIC: locked.get(ARITHMETIC), STARTUP: started})
         section = align(locked, found.facts, is_whole=False, is_same_build=is_same_build)
         if section == locked:
             _write(host, name, note, _list_lines(found, *new))
             return None
     modules = list_module_files()
     found = describe(host, mapped, modules, parts)
+    found.facts[STARTUP] = started
     if is_as_known:
         found.facts[ARITHMETIC] = locked.get(ARITHMETIC)
     if found.unread:
