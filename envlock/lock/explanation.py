@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from envlock.data import read
 from envlock.data.runtime_tables import load_policy_table
 from envlock.lock.acceptance import Flat, flatten, matches_fact
+from envlock.runtime.compare import name_locked_value
 from envlock.runtime.facts import Unavailable, matches
 from envlock.runtime.policies import Policy, names
 from envlock.runtime.report import ABSENT
@@ -104,15 +105,20 @@ def _explain_fact(path: str, locked: Flat, live: Flat, policy: Policy) -> Explai
     held = policy.describe_need(path)
     if held is not None:
         why = f"{why} (It is held: {held}.)"
+    value = locked.get(path, ABSENT)
+    if value is ABSENT or isinstance(value, Unavailable):
+        fix = row["fix"].replace("{locked}", "VALUE")
+    else:
+        fix = name_locked_value(path, value, row["fix"])
     return Explained(
         path=path,
-        locked=locked.get(path, ABSENT),
+        locked=value,
         live=live.get(path, ABSENT),
         rules={name: Policy(name).row(path)["rule"] for name in names()},
         rule=row["rule"],
         policy=policy.name,
         why=why,
-        fix=row["fix"],
+        fix=fix,
         source=source,
     )
 

@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from envlock.runtime.clear_values import PREFIX, in_clear
+from envlock.runtime.compare import show_fact
 from envlock.runtime.machines import is_machine
 from envlock.runtime.policies import is_protected
-from envlock.runtime.report import ABSENT, clean, count, join_first, show
+from envlock.runtime.report import ABSENT, clean, count, join_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def render_facts(
         if fact.rule != fact.rules[fact.policy]:
             judge += ", by an override"
         yield "title", clean(fact.path)
-        yield "plain", f"  locked: {show(fact.locked)}"
+        yield "plain", f"  locked: {show_fact(fact.path, fact.locked)}"
         yield "plain", f"  live: {_show_live(fact, environ)}"
         yield "plain", f"  rule in force: {fact.rule} ({judge})"
         yield "plain", f"  rules: {rules}"
@@ -65,7 +66,7 @@ def _show_live(fact: Explained, environ: Mapping[str, str]) -> str:
         values = in_clear(fact.path[len(PREFIX) :], environ)
         if values.get(fact.live) is not None:
             return values[fact.live]
-    return show(fact.live)
+    return show_fact(fact.path, fact.live)
 
 
 def list_allowed(found: Iterable[Allowed]) -> Iterable[tuple[str, str]]:

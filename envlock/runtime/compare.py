@@ -529,7 +529,7 @@ def _make_finding(
     if row["rule"] == PROVEN and proof is not None:
         lacking = _find_lacking(policy.list_witnesses(path), proof)
     severity, fix = _judge(difference, row["rule"], row["fix"], lacking == [])
-    fix = _name_locked_value(path, old, fix)
+    fix = name_locked_value(path, old, fix)
     if lacking and severity != INFO:
         fix = f"{RECOMPUTE} It has no result of {', '.join(lacking)}."
     is_package = path.startswith("packages.") and path.count(".") == 1
@@ -538,7 +538,7 @@ def _make_finding(
         is_installed = isinstance(new, dict) and new.get("installer") is not None
         remedy = UNINSTALL if is_installed else TAKE_AWAY
         fix = remedy if severity == ERROR else NOTHING
-    message = f"{path}: {clean(names[0])} {_show(path, old)}, {clean(names[1])} {_show(path, new)}"
+    message = f"{path}: {clean(names[0])} {show_fact(path, old)}, {clean(names[1])} {show_fact(path, new)}"
     known = policy.describe_need(path)
     if known and severity != INFO:
         message += f" ({known})"
@@ -556,7 +556,7 @@ def _make_finding(
     )
 
 
-def _name_locked_value(path: str, old: object, fix: str) -> str:
+def name_locked_value(path: str, old: object, fix: str) -> str:
     """Return a remedy that says the locked value, where it is known and short: the way leads there."""
     if "{locked}" in fix:
         return fix.replace("{locked}", show(old))
@@ -600,7 +600,8 @@ def _judge(difference: Difference, rule: str, fix: str, is_proven: bool) -> Tupl
     return ERROR, fix
 
 
-def _show(path: str, value: object) -> str:
+def show_fact(path: str, value: object) -> str:
+    """Return the value of a fact as people read it; a variable is set or unset."""
     if value is None and path.startswith("environ."):
         return "unset"
     return show(value)

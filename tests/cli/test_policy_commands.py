@@ -24,7 +24,7 @@ def test_one_fact_is_explained(envlock: Command) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[:5] == [
         PATH,
-        "  locked: none",
+        "  locked: unset",
         "  live: 1",
         "  rule in force: exact (policy strict)",
         "  rules: strict exact, bits exact, same-arch exact, functional ignore",
@@ -32,6 +32,16 @@ def test_one_fact_is_explained(envlock: Command) -> None:
     (found,) = json.loads(envlock("explain", PATH, "--format", "json", environ=DETERMINISTIC).stdout)
     assert (found["locked"], found["live"], found["rule"]) == (None, "1", "exact")
     assert found["source"].startswith("fwr13y: https://")
+
+
+def test_a_remedy_is_explained_as_a_refusal_prints_it(envlock: Command) -> None:
+    """With the locked value; as VALUE, where there is none."""
+    assert "Give the process VALUE CPUs, as locked" in envlock("explain", "cpu.affinity_count").stdout
+    assert envlock("capture", "-q").returncode == 0
+    assert "{locked}" not in envlock("explain", "cpu.*").stdout
+    refused = envlock("verify", environ=DETERMINISTIC).stdout
+    (fix,) = [line.strip() for line in refused.splitlines() if line.strip().startswith("fix: ")]
+    assert fix in envlock("explain", PATH, environ=DETERMINISTIC).stdout
 
 
 def test_a_node_explains_all_below_it_without_a_lock(envlock: Command) -> None:
