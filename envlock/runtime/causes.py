@@ -115,8 +115,13 @@ def describe(name: str, parts: Sequence[str], changes: Mapping[str, str]) -> str
             # Which of the libraries tells more than CUDA does.
             change = f"{path.split('.')[1]} {change}"
         return f"{said}: {change}" if path else said
+    moved = {path: changes[path] for path in parts}
     versions = (f"packages.{name}.version", f"packages.{name}", f"{name}.version")
-    _, change = _find_change(versions, {path: changes[path] for path in parts})
+    path, change = _find_change(versions, moved)
+    if not path:
+        # Its twin alone, such as tf-keras of keras.
+        path, change = _find_change(("packages.*.version", "packages.*"), moved)
+        name = path.split(".")[1] if path else name
     has_blas = any(matches("numpy.blas.**", path) for path in parts)
     return f"{name} {change or 'of another build'}{', with its BLAS' if has_blas else ''}"
 

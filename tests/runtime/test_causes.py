@@ -100,6 +100,10 @@ SEEN: dict[str, tuple[list[Finding], str]] = {
         "another TensorFlow: 1.0 -> 2.0 (3 facts)",
     ),
     "another Keras": ([differs("keras.version"), differs("packages.keras.version")], "keras 1.0 -> 2.0 (2 facts)"),
+    "the twin of Keras": (
+        [differs("keras.legacy_version", None, "2.19.0"), differs("packages.tf-keras", ABSENT, "2.19.0")],
+        "tf-keras absent -> 2.19.0 (2 facts)",
+    ),
     "another CUDA": (
         [differs("cuda.cudart.version"), differs("cuda.cudnn.version", "8.9", "9.1")],
         "another CUDA: cudnn 8.9 -> 9.1 (2 facts)",
