@@ -21,6 +21,8 @@ QUICK = 60.0
 ELSEWHERE = ("TARGET", "PREFIX", "ROOT", "USER", "CONSTRAINT", "BUILD_CONSTRAINT", "OVERRIDE")
 """Settings of pip and uv, by variables, with which something else would be changed or installed."""
 CONFIG = "pyvenv.cfg"
+SETUPTOOLS_SETTINGS = "DIST_EXTRA_CONFIG"
+"""A variable that names a file of settings. Source: https://github.com/pypa/distutils/pull/177"""
 QUIET = ("-I", "--disable-pip-version-check", "--no-input", "--quiet")
 """Options that a person does not type."""
 MARKS = " \u00d7\u2502\u251c\u2500\u25b6\u2570"
@@ -141,11 +143,21 @@ def install(
 def install_folder(installer: Installer, folder: Path, *, editable: bool) -> None:
     """Install the project in a folder, as a copy or editable, and nothing that it requires.
 
+    setuptools leaves neither `*.egg-info` nor `build` in the folder.
+
     Raises:
         OutsideError: it failed.
     """
     place = ["--editable", str(folder)] if editable else [str(folder)]
-    _run(installer, [*installer.install, "--no-deps", *place])
+    with open_draft_folder(None) as draft:
+        environ = dict(os.environ)
+        # Without pyproject.toml, pip may run `setup.py develop`, which needs both in the folder.
+        if installer.name == "uv" or (folder / "pyproject.toml").is_file():
+            settings = draft / "setup.cfg"
+            text = f"[egg_info]\negg_base = {draft}\n[build]\nbuild_base = {draft / 'build'}\n"
+            settings.write_text(text, encoding="utf-8")
+            environ.setdefault(SETUPTOOLS_SETTINGS, str(settings))
+        _run(installer, [*installer.install, "--no-deps", *place], environ)
 
 
 def uninstall(installer: Installer, names: Sequence[str]) -> None:
@@ -165,8 +177,10 @@ def _run_with_file(installer: Installer, words: Sequence[str], text: str) -> Non
         _run(installer, [*words, "-r", str(file)])
 
 
-def _run(installer: Installer, words: Sequence[str]) -> None:
-    done = launch.ask(words, installer.program, timeout=LIMIT, environ=drop_settings(os.environ))
+def _run(
+    installer: Installer, words: Sequence[str], environ: Mapping[str, str] = os.environ
+) -> None:
+    done = launch.ask(words, installer.program, timeout=LIMIT, environ=drop_settings(environ))
     if done.code != 0:
         raise OutsideError(f"{installer.name} {done.ending}: {find_reason(done)}")
 
