@@ -69,7 +69,8 @@ ADD_CANARY = (
     "or accept this machine as it is: `envlock capture --add-machine`."
 )
 NAME_IT = (
-    "Activate the locked environment, name it with `--python`, or install the locked packages here."
+    "Activate the locked environment, or name it with `--python`; or `envlock sync` makes one, and "
+    "`envlock sync --python PYTHON` installs into this one."
 )
 
 

@@ -564,12 +564,33 @@ def _find_place(finding: Finding) -> Optional[str]:
 def _merge_parts(findings: List[Finding]) -> List[Finding]:
     """Return findings in which each cause of several facts is one, in place of its heaviest part."""
     merged: Dict[int, Optional[Finding]] = {}
+    lead = next((each for each in findings if each.rule == NO_TENSORFLOW), None)
+    missing: List[Finding] = []
     for name, parts in find_causes(findings):
-        if len(parts) > 1:
+        if lead is not None and _is_uninstalled(parts):
+            missing += parts
+        elif len(parts) > 1:
             merged.update(dict.fromkeys(map(id, parts)))
             merged[id(parts[0])] = _make_change(name, parts, findings)
+    if lead is not None and missing:
+        merged.update(dict.fromkeys(map(id, missing)))
+        merged[id(lead)] = _say_missing(lead, missing)
     found = [merged.get(id(finding), finding) for finding in findings]
     return [finding for finding in found if finding is not None]
+
+
+def _is_uninstalled(parts: List[Finding]) -> bool:
+    """Return whether a cause is a locked package that is not installed, with what it brings."""
+    is_gone = all(part.actual is None or part.actual is ABSENT for part in parts)
+    return is_gone and any(part.where.fact.startswith("packages.") for part in parts)
+
+
+def _say_missing(lead: Finding, missing: List[Finding]) -> Finding:
+    """Return the finding that TensorFlow is missing, with the number of packages that are missing, too."""
+    names = [each for each in missing if each.where.fact.startswith("packages.")]
+    number = count(len(missing) + 1, "fact")
+    what = f"{lead.message}; {count(len(names), 'locked package')} missing ({number})"
+    return _reword(lead, what, lead.fix)
 
 
 def _make_change(name: str, parts: List[Finding], findings: List[Finding]) -> Finding:
@@ -591,15 +612,20 @@ def _make_change(name: str, parts: List[Finding], findings: List[Finding]) -> Fi
         # Under the rule `proven`, the remedy is the one that this lockfile allows.
         fix = next((part.fix for part in parts if part.rule == "proven"), ACCEPT_MACHINE)
     message = causes.describe(name, paths, changes)
+    return _reword(first, f"{place}{message} ({count(len(parts), 'fact')})", fix)
+
+
+def _reword(finding: Finding, message: str, fix: str) -> Finding:
+    """Return a finding that stands for several, with its reason."""
     return Finding(
-        first.rule,
-        first.severity,
-        first.where,
-        message=f"{place}{message} ({count(len(parts), 'fact')})",
-        why=first.why,
+        finding.rule,
+        finding.severity,
+        finding.where,
+        message=message,
+        why=finding.why,
         fix=fix,
-        source=first.source,
-        weight=first.weight,
+        source=finding.source,
+        weight=finding.weight,
     )
 
 

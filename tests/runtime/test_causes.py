@@ -12,6 +12,7 @@ from envlock.runtime.report import (
     ACCEPT_MACHINE,
     ERROR,
     INFO,
+    NO_TENSORFLOW,
     UNKNOWN,
     Finding,
     Report,
@@ -144,6 +145,16 @@ APART = [
     [differs("loaded.libm"), differs("loaded.blas")],
     [differs("gpu.devices.0.ecc"), differs("gpu.visible.count")],
 ]
+
+
+def test_an_environment_without_the_packages_is_one_finding() -> None:
+    """What is another version, and what no package brings, stays apart."""
+    lead = Finding(NO_TENSORFLOW, ERROR, "tensorflow", message="no TensorFlow", why="w", fix="f", source="design")
+    missing = [differs(f"packages.{name}", "1.0", ABSENT) for name in ("six", "numpy", "nvidia-nccl-cu12")]
+    missing += [differs("numpy", {}, None), differs("cuda.nccl", {}, None)]
+    others = [differs("packages.idna.version"), differs("environ.TF_X", "1", None)]
+    found = [each.message for each in Report([lead, *missing, *others]).changes]
+    assert found == ["no TensorFlow; 3 locked packages missing (6 facts)", *(each.message for each in others)]
 
 
 @pytest.mark.parametrize("findings", APART, ids=lambda findings: str(findings[0].where))
