@@ -112,6 +112,12 @@ def test_another_blas_in_the_folder_of_libraries_of_a_conda_environment_is_refus
     assert "x loaded.blas: not the locked file" in refusal(environment, IMPORT)
     (found,) = environment.ask()
     assert found.startswith("x loaded.blas: not the locked file")
+    # Netlib's has another name in itself, too.
+    builds["netlib"].write_bytes(builds["netlib"].read_bytes().replace(b"libm.so.6\0", b"libn.so.6\0"))
+    said = f"x loaded.blas: not the locked file: libm.so.6 is not loaded; {builds['netlib']} is"
+    assert said in refusal(environment, IMPORT)
+    (found,) = environment.ask()
+    assert found.startswith(said)
 
 
 def test_a_library_of_a_package_that_is_replaced_where_it_is_is_refused(environment: Environment) -> None:

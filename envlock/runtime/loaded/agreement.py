@@ -102,6 +102,13 @@ def name_files(findings: Iterable[Finding], places: Mapping[str, str]) -> None:
             words.append(places.get(fact, fact))
         elif not words:
             words += [f"{each.partition(' ')[0]} is not loaded" for each in old if each not in new]
+            words += [f"{path} is" for path in _list_others(fact, new, places)]
         if words:
             what = "a file that nothing explains" if fact == UNEXPLAINED else "not the locked file"
             finding.message = f"{SECTION}.{fact}: {what}: {'; '.join(words)}"
+
+
+def _list_others(role: str, new: List[str], places: Mapping[str, str]) -> List[str]:
+    """Return the libraries of a role that stand for no locked one: one of them took its place."""
+    libraries = {key: path for key, path in places.items() if key.startswith(f"{role}/")}
+    return [path for key, path in libraries.items() if key.partition("/")[2] not in new]

@@ -55,7 +55,8 @@ class Description:
 
     Attributes:
         facts: the section `loaded`, without what was imported.
-        places: the path of each file in it, by what the facts call it; and who asked for it, if that is known.
+        places: the path of each file in it, by what the facts call it, and who asked for it, if that is known;
+            that of a library also by its role.
         compared: the modules of which the content is in the facts.
         unread: the mapped files that could not be read.
     """
@@ -179,6 +180,7 @@ class Description:
             self.facts.setdefault(role, []).append(entry)
             self._computing[path] = role
             self.places[entry] = f"{path}: {asker}" if asker else path
+            self.places[f"{role}/{entry}"] = path
         if asker is not None:
             self._add_unexplained(path, name, asker)
 
