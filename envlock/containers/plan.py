@@ -516,7 +516,10 @@ def _make_missing_error(missing: list[str], reasons: Mapping[str, str]) -> Usage
         "run `envlock export --wheelhouse wheelhouse`, or name another folder with `--wheelhouse`"
     )
     if "the installed files are not those of" in reason:
-        hint = "`envlock doctor` names packages that overwrite each other's files; else install it again"
+        hint = (
+            "`envlock doctor` names packages that overwrite each other's files; else `envlock verify --deep` "
+            "prints the command that installs it again"
+        )
     elif reason != NOT_AT_HAND:
         hint = (
             "run `envlock capture --hashes --build` to build its wheel from its sources, "

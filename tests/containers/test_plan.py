@@ -307,8 +307,10 @@ def test_of_a_package_that_was_overwritten_the_doctor_names_the_other_one() -> N
     )
     with pytest.raises(UsageError) as raised:
         plan(model(held), BASES["wheels"], None)
-    assert raised.value.hint is not None
-    assert raised.value.hint.startswith("`envlock doctor` names packages that overwrite each other's files")
+    assert raised.value.hint == (
+        "`envlock doctor` names packages that overwrite each other's files; else `envlock verify --deep` prints the "
+        "command that installs it again"
+    )
 
 
 def test_no_base_has_the_projects_own_package_and_one_may_have_a_local_wheel() -> None:
