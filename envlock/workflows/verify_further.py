@@ -11,7 +11,7 @@ from envlock.diagnosis.examine import describe_installation
 from envlock.diagnosis.remedies import add_commands
 from envlock.lock.models import Lockfile
 from envlock.lock.writer import write_atomically
-from envlock.packages.file_verification import survey, verify_files
+from envlock.packages.file_verification import list_standard_bytecode, survey, verify_files
 from envlock.runtime import machine_proof
 from envlock.runtime.compare import PROVEN
 from envlock.runtime.extent import Extent
@@ -160,7 +160,10 @@ def _verify_files(
         # It is the project's own code, which may change.
         packages.pop(lock.project.name, None)
     installed = survey(environment.installation)
-    faults = verify_files(installed, environment.interpreter, packages, progress.bar)
+    loaded = lock.facts.loaded
+    ran = loaded.standard if loaded is not None else None
+    standard = list_standard_bytecode(environment.installation, ran or {})
+    faults = verify_files(installed, environment.interpreter, packages, progress.bar, standard)
     installation = describe_installation(environment.snapshot, environment.python)
     return list(add_commands(faults, installation)), len(installed.claims)
 
