@@ -185,7 +185,7 @@ bench: $(DEV)/.ready ## measure against what users would take instead, and how c
 	$(DEV)/bin/python benchmarks/fleet.py --svg docs/fleet.svg
 
 clean: ## remove everything that make has made
-	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down
+	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.image.bed down
 	rm -rf .venvs .refresh dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .site mutants
 
 $(DEV)/.ready: pyproject.toml tools/venv.sh requirements/installer.txt requirements/dev.txt

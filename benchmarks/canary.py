@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from envlock.evidence.canary.canary_comparison import Comparison, compare
+from envlock.evidence.canary.canary_run import Canary, Settings, compute
 from envlock.guest.launch import read
-from envlock.numerics.canary.canary_comparison import Comparison, compare
-from envlock.numerics.canary.canary_run import Canary, Settings, compute
 
 THREADS_AS_THEY_ARE = Settings(threads=None)
 DETERMINISM_AS_IT_IS = Settings(determinism=None)

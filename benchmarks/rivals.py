@@ -89,7 +89,7 @@ TASKS = (
 
 def commands(environment: Environment, rivals: Path, folder: Path) -> list[Command]:
     """Return all that is measured, after writing what it reads."""
-    from tests.containers.plans import lock, without
+    from tests.image.plans import lock, without
     from tests.locks import encode
 
     (folder / "train.py").write_text(TRAIN, encoding="utf-8")

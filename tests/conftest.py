@@ -26,7 +26,7 @@ SLOW_IS_FINE = [HealthCheck.too_slow]  # a loaded machine fails no property
 settings.register_profile("tests", max_examples=40, deadline=None, suppress_health_check=SLOW_IS_FINE)
 settings.load_profile("tests")
 
-pytest_plugins = ["tests.containers.bed.fixtures"]
+pytest_plugins = ["tests.image.bed.fixtures"]
 
 TENSORFLOW_PYTHON = "ENVLOCK_TEST_TENSORFLOW"
 """Names the interpreter of an environment with a real TensorFlow and envlock; `make test` makes and sets it."""

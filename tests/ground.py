@@ -15,11 +15,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from envlock.containers.engines import ENGINES
 from envlock.data import runtime_tables
 from envlock.data.backends import load_backend_table
 from envlock.data.canary_tables import load_canary_table
 from envlock.data.lint_tables import load_lint_rules
+from envlock.image.engines import ENGINES
 from envlock.lock.fact_models import Facts
 from envlock.reports import FORMATS
 from envlock.runtime.collectors import COLLECTORS, take_snapshot

@@ -6,6 +6,7 @@ Each test lists all offenders at once.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,10 +21,11 @@ import typer
 
 import envlock as facade
 from envlock.cli import COMMANDS
-from envlock.containers.engines import ENGINES
-from envlock.forms import FORMS
 from envlock.guest.session import OBSERVERS
+from envlock.image.engines import ENGINES
+from envlock.image.forms import FORMS
 from envlock.reports import FORMATS
+from envlock.reports.text import LAYOUTS
 from tests.exhaustive import exhaustive
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,8 +33,8 @@ PACKAGE = ROOT / "envlock"
 FILES = {file.relative_to(ROOT).as_posix(): file for file in sorted(PACKAGE.rglob("*.py"))}
 
 ROOMS = [
-    *("runtime", "fleet", "guest", "data", "lock", "web", "packages", "images", "containers", "forms"),
-    *("diagnosis", "linter", "numerics", "divergence", "reports", "workflows", "integrations", "cli"),
+    *("runtime", "fleet", "guest", "data", "reports", "lock", "packages"),
+    *("diagnosis", "image", "linter", "evidence", "workflows", "integrations", "cli"),
 ]
 """A room may use the rooms before it, never one behind it."""
 
@@ -87,7 +89,7 @@ OWNERS = {
     "pydantic": ("envlock/lock/", "envlock/data/"),
     "pynvml": (CHILD,),
     "tensorflow": (
-        "envlock/divergence/live_dataset.py",
+        "envlock/evidence/diverge/live_dataset.py",
         "envlock/guest/battery.py",
         "envlock/guest/cuda_versions.py",
         "envlock/guest/dataset_graphs.py",
@@ -110,13 +112,13 @@ OWNERS = {
     "tf_keras": ("envlock/integrations/keras.py",),
     "wandb": ("envlock/integrations/wandb.py",),
     "ray": ("envlock/guest/ray_nodes.py",),
-    "docker": ("envlock/containers/engines/daemon.py", "envlock/images/logins.py"),
-    "requests": ("envlock/web/",),
+    "docker": ("envlock/image/engines/daemon.py", "envlock/image/bases/logins.py"),
+    "requests": ("envlock/packages/web/",),
     "tomli_w": ("envlock/packages/export_formats.py",),
-    "tomlkit": ("envlock/workflows/settings_changes.py",),
-    "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
-    "jinja2": ("envlock/containers/render.py",),
-    "yaml": ("envlock/forms/deployment.py",),
+    "tomlkit": ("envlock/lock/settings_changes.py",),
+    "urllib3": ("envlock/packages/web/", "envlock/image/engines/daemon.py"),
+    "jinja2": ("envlock/image/render.py",),
+    "yaml": ("envlock/image/forms/deployment.py",),
 }
 PURE = [
     *(
@@ -128,11 +130,15 @@ PURE = [
         for name in ("strict_json", "recipe", "release", "tooling", "machines", "environment_line")
     ),
     "envlock/lock/rebase.py",
-    *(f"envlock/containers/{name}.py" for name in ("quoting", "plan", "layers")),
-    *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
-    "envlock/containers/engines/engine_errors.py",
-    *(name for name in FILES if name.startswith("envlock/forms/")),
-    *(f"envlock/numerics/canary/{name}.py" for name in ("canary_comparison", "distance")),
+    *(f"envlock/image/{name}.py" for name in ("quoting", "plan", "layers")),
+    *(
+        name
+        for name in FILES
+        if name.startswith("envlock/image/bases/") and not name.endswith(("logins.py", "registry.py"))
+    ),
+    "envlock/image/engines/engine_errors.py",
+    *(name for name in FILES if name.startswith("envlock/image/forms/")),
+    *(f"envlock/evidence/canary/{name}.py" for name in ("canary_comparison", "distance")),
 ]
 """What decides: values in, values out. `make coverage` wants a test for each of its branches."""
 
@@ -149,9 +155,9 @@ STARTERS = {
     "envlock/__main__.py",  # the envlock that is installed as a tool, in its own place
     "envlock/lock/revision.py",  # git
     "envlock/runtime/gpu/probe.py",  # within milliseconds, at the start of a script
-    "envlock/containers/engines/buildx.py",
-    "envlock/containers/engines/daemon.py",
-    "envlock/containers/engines/process.py",
+    "envlock/image/engines/buildx.py",
+    "envlock/image/engines/daemon.py",
+    "envlock/image/engines/process.py",
     "envlock/guest/ray_nodes.py",  # on another machine
     "envlock/guest/image/install.py",
     "envlock/guest/image/donor.py",
@@ -163,19 +169,19 @@ STARTERS = {
 """Who starts a process."""
 WRITERS = {
     "envlock/cli/__init__.py",  # /dev/null, where stderr is closed
-    "envlock/containers/engines/daemon.py",  # into a draft
-    "envlock/containers/engines/engine.py",  # the log of a build, kept where it fails
-    "envlock/containers/inside.py",  # into a draft
-    "envlock/containers/payload.py",  # into a draft that is renamed
-    "envlock/containers/standalone.py",  # into a draft
-    "envlock/divergence/observed_runs.py",  # into a draft
+    "envlock/image/engines/daemon.py",  # into a draft
+    "envlock/image/engines/engine.py",  # the log of a build, kept where it fails
+    "envlock/image/inside.py",  # into a draft
+    "envlock/image/payload.py",  # into a draft that is renamed
+    "envlock/image/standalone.py",  # into a draft
+    "envlock/evidence/diverge/observed_runs.py",  # into a draft
     "envlock/integrations/arrays.py",  # a draft that is renamed
     "envlock/lock/temporary.py",
     "envlock/lock/writer.py",
-    "envlock/numerics/canary/program_operations.py",  # into a draft
-    "envlock/numerics/matrices.py",  # a file without a name
-    "envlock/numerics/repeated_runs.py",  # into a draft that is renamed
-    "envlock/numerics/session.py",  # the log of runs, in a draft
+    "envlock/evidence/canary/program_operations.py",  # into a draft
+    "envlock/evidence/repeat/matrices.py",  # a file without a name
+    "envlock/evidence/repeated_runs.py",  # into a draft that is renamed
+    "envlock/evidence/session.py",  # the log of runs, in a draft
     "envlock/runtime/user_cache.py",  # folders for proofs and notes
     "envlock/packages/archives.py",  # a folder for a download
     "envlock/packages/bytecode_comparison.py",  # a file without a name
@@ -192,7 +198,7 @@ WRITERS = {
     "envlock/runtime/drafts.py",  # what replaces files for all others
     "envlock/runtime/stamp.py",  # into the stream of a draft
     "envlock/workflows/observed_run.py",  # into a draft
-    "envlock/workflows/repeat.py",  # a draft that is renamed
+    "envlock/evidence/repeat/repeat.py",  # a draft that is renamed
     "envlock/workflows/sync.py",  # links in a draft; an environment that is marked until it is whole
 }
 """Who makes or writes files by other means than `replace_file` and drafts, and why nothing half-written is left."""
@@ -218,6 +224,12 @@ def _is_guard(node: ast.AST) -> bool:
 def used_by(name: str) -> set[str]:
     """Return every module that a file imports, at once or later."""
     return set(imports(trees()[name]))
+
+
+def mentioned_by(name: str) -> set[str]:
+    """Return every module that a file imports, for types only as well."""
+    found: list[ast.stmt] = [node for node in nodes(name) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return set(imports(ast.Module(body=found, type_ignores=[])))
 
 
 def imports(tree: ast.AST, *, inside_functions: bool = True) -> Iterator[str]:
@@ -262,13 +274,15 @@ def top(module: str) -> str:
 def test_every_room_is_in_the_order_of_rooms() -> None:
     found = {room(module_of(name)) for name in FILES}
     assert found - {None, "__main__"} == set(ROOMS)
+    page = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `envlock/(\w+)/` \|", page, re.MULTILINE) == ROOMS
 
 
 def test_a_room_uses_only_rooms_above_it() -> None:
     offenders = []
     for name in FILES:
         own = room(module_of(name))
-        used = {used for module in used_by(name) if (used := room(module)) is not None}
+        used = {used for module in mentioned_by(name) if (used := room(module)) is not None}
         if own in ROOMS and own not in ALONE:
             allowed = NARROW.get(own, set(ROOMS[: ROOMS.index(own) + 1])) - {"integrations"} | {own}
             offenders += [(name, other) for other in used - allowed]
@@ -289,9 +303,7 @@ def test_no_modules_import_each_other() -> None:
     """Not even within functions, or for types only. The facade, whose names lead everywhere, is left out."""
     graph = {}
     for name in FILES:
-        found: list[ast.stmt] = [node for node in nodes(name) if isinstance(node, ast.Import | ast.ImportFrom)]
-        used = set(imports(ast.Module(body=found, type_ignores=[])))
-        graph[module_of(name)] = {module for module in used if _is_ours(module)} - {"envlock"}
+        graph[module_of(name)] = {module for module in mentioned_by(name) if _is_ours(module)} - {"envlock"}
     assert list(TopologicalSorter(graph).static_order()) != []  # or CycleError, which names the circle
 
 
@@ -451,7 +463,8 @@ def test_every_module_is_imported_or_a_program() -> None:
     """What nothing imports is dead, unless it is run: by the launcher, inside an image, or by `python -m`."""
     used = {module for name in FILES for module in used_by(name)}
     used |= set(facade._EXPORTS.values()) | set(ENGINES.values()) | set(FORMS.values())
-    used |= {f"envlock.reports.{name}" for name in FORMATS} | {f"envlock.cli.{name}" for name in COMMANDS}
+    used |= {f"envlock.reports.{name}" for name in FORMATS} | set(LAYOUTS.values())
+    used |= {f"envlock.cli.{name}" for name in COMMANDS}
     used |= {name.partition(":")[0] for each in ENTRY_POINTS.values() for name in each.values()} | IMPORTED_BY_SCRIPTS
     used |= {f"envlock.guest.{place.partition(':')[0]}" for place in OBSERVERS.values()}
     used |= {name for module in used for name in _parents(module)}

@@ -7,27 +7,27 @@ from typing import Any
 
 import pytest
 
-from envlock.divergence.trace import TraceError
+from envlock.evidence.bisect.bisection import BisectEvidence, Differences, judge_bisection
+from envlock.evidence.canary.canary_comparison import compare, list_findings
+from envlock.evidence.diverge.diverge import compare_traces
+from envlock.evidence.diverge.trace import TraceError
+from envlock.evidence.repeat.outcome import Outcome
+from envlock.evidence.repeat.outcome import report as report_outcome
+from envlock.evidence.repeat.repeat import compare_saved
+from envlock.evidence.results import Run
+from envlock.evidence.upgrade import upgrade_verdict as upgrade
+from envlock.linter.lint import lint
 from envlock.lock.numerics import Numerics
-from envlock.numerics import upgrade_verdict as upgrade
-from envlock.numerics.bisection import BisectEvidence, Differences, judge_bisection
-from envlock.numerics.canary.canary_comparison import compare, list_findings
-from envlock.numerics.outcome import Outcome
-from envlock.numerics.outcome import report as report_outcome
-from envlock.numerics.results import Run
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.policies import Policy, names
 from envlock.runtime.report import Report
-from envlock.workflows.diverge import compare_traces
 from envlock.workflows.fleet import check_fleet
-from envlock.workflows.lint import lint
-from envlock.workflows.repeat import compare_saved
-from tests.divergence.traces import write
+from tests.evidence.canaries import section
+from tests.evidence.diverge.traces import write
 from tests.locks import document
-from tests.numerics.canaries import section
 
 
 @pytest.mark.parametrize("tier", names())

@@ -28,10 +28,10 @@ ELSEWHERE = {
     "docs/guides/integrations.md": r"^(?:import|from|\$) ",  # tests/integrations
     "docs/guides/signing.md": r"",  # tests/integrations/test_signing.py
     "docs/guides/vendor.md": r"envlock (?:capture|export)",  # tests/packages/test_vendor_guide.py
-    "docs/guides/container.md": r"envlock build|docker run",  # tests/containers/test_guides.py
-    "docs/guides/extend.md": r"docker|envlock",  # tests/containers/test_local_base.py
-    "docs/guides/deploy.md": r"docker (?!run)|envlock",  # the same, and tests/containers/test_push.py
-    "docs/guides/ngc-ended.md": r"envlock (?:images|build)",  # tests/containers/test_guides.py
+    "docs/guides/container.md": r"envlock build|docker run",  # tests/image/test_guides.py
+    "docs/guides/extend.md": r"docker|envlock",  # tests/image/test_local_base.py
+    "docs/guides/deploy.md": r"docker (?!run)|envlock",  # the same, and tests/image/test_push.py
+    "docs/guides/ngc-ended.md": r"envlock (?:images|build)",  # tests/image/test_guides.py
     "docs/guides/base-image.md": r"envlock images",  # the same
 }
 """Beginnings of pages, with what their blocks have that another test runs."""

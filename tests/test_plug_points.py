@@ -18,24 +18,24 @@ from unittest.mock import Mock
 
 import pytest
 
-from envlock.containers.engines import ENGINES
-from envlock.containers.engines.engine import Order
-from envlock.containers.engines.engine_errors import Trail
-from envlock.containers.engines.find import list_commands
 from envlock.diagnosis.checks import CHECKS, Check
 from envlock.diagnosis.diagnosed_environment import Environment
 from envlock.diagnosis.doctor_table import load_titles
 from envlock.fleet.engines import ENGINES as LAUNCHERS
 from envlock.fleet.engines import Launcher
-from envlock.images.candidate import Candidate
-from envlock.images.needs import collect_needs
-from envlock.images.sources import SOURCES, Source
+from envlock.image.bases.candidate import Candidate
+from envlock.image.bases.needs import collect_needs
+from envlock.image.bases.sources import SOURCES, Source
+from envlock.image.engines import ENGINES
+from envlock.image.engines.engine import Order
+from envlock.image.engines.engine_errors import Trail
+from envlock.image.engines.find import list_commands
 from envlock.reports import FORMATS, Render
 from envlock.runtime.collectors import COLLECTORS
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.report import ERROR, Finding, Report
-from tests.images.asking import BUILDS, LABELLED, TABLES, cpu, gpu, nvidias
+from tests.image.bases.asking import BUILDS, LABELLED, TABLES, cpu, gpu, nvidias
 from tests.machines import complete
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tools"))
 from site_pages import OUTSIDE, build_site, list_pages, move_links, run_zensical, split_codes, write_pages  # noqa: E402
 
-from envlock.workflows.codes import list_codes  # noqa: E402
+from envlock.diagnosis.codes import list_codes  # noqa: E402
 
 NAVIGATION = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
 ASSET = re.compile(

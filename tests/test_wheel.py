@@ -67,7 +67,7 @@ def test_the_page_of_the_wheel_has_an_author_and_no_relative_link(wheel: Path) -
 def test_the_wheel_renders_what_the_checkout_renders(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     code = (
-        "import sys; from envlock.containers import render, plan\n"
+        "import sys; from envlock.image import render, plan\n"
         "base = plan.Base('nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:"
         "c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5', 'ngc')\n"
         "sys.stdout.write(render.dockerfile(plan.base_plan(base)))\n"

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from envlock.containers.engines.find import find
+from envlock.image.engines.find import find
 from envlock.runtime.errors import EnvlockError
 
 ENVIRONMENT = Path(*sys.argv[1:2]).absolute()

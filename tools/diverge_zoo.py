@@ -17,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from envlock.runtime.errors import EnvlockError
 from envlock.runtime.report import Report
-from tests.divergence.animals import (
+from tests.evidence.diverge.animals import (
     ANIMALS,
     CLEAN_IN_THREADS,
     FRESH,
@@ -31,7 +31,7 @@ from tests.divergence.animals import (
     ZOO,
     Animal,
 )
-from tests.divergence.zookeeper import keeper
+from tests.evidence.diverge.zookeeper import keeper
 
 CLEAN = (
     *(Animal(name, "identical", zoo=ZOO) for name in ("clean", "clean_fit")),

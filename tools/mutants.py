@@ -40,7 +40,7 @@ TESTS = {
     "envlock/runtime/strict_json.py": ["tests/runtime/test_strict_json.py"],
     "envlock/runtime/recipe.py": [
         "tests/data/test_determinism_tables.py",
-        "tests/containers/test_plan.py",
+        "tests/image/test_plan.py",
     ],
     "envlock/runtime/host.py": ["tests/runtime/test_host.py", "tests/collectors/test_environ.py"],
     "envlock/runtime/locked_wheels.py": ["tests/runtime/test_locked_wheels.py"],
@@ -77,18 +77,18 @@ TESTS = {
     "envlock/workflows/gate.py": ["tests/workflows/test_gate_settings.py"],
     "envlock/runtime/stamp.py": ["tests/runtime/test_stamp.py"],
     **{
-        f"envlock/numerics/{module}.py": [
-            f"tests/numerics/test_{tests}.py",
-            "tests/numerics/test_whole_reports.py",
+        f"envlock/evidence/{module}.py": [
+            f"tests/evidence/test_{tests}.py",
+            "tests/evidence/test_whole_reports.py",
             "tests/test_empty.py",
         ]
         for module, tests in (
-            ("upgrade_verdict", "upgrade"),
-            ("bisection", "bisection"),
+            ("upgrade/upgrade_verdict", "upgrade_verdict"),
+            ("bisect/bisection", "bisection"),
         )
     },
-    "envlock/containers/quoting.py": ["tests/containers/test_quoting.py"],
-    "envlock/containers/plan.py": ["tests/containers/test_plan.py"],
+    "envlock/image/quoting.py": ["tests/image/test_quoting.py"],
+    "envlock/image/plan.py": ["tests/image/test_plan.py"],
 }
 """What is changed, and the tests that must notice."""
 

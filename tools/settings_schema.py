@@ -7,8 +7,8 @@ from typing import Any
 
 from envlock.data.runtime_tables import load_policy_table
 from envlock.lock.models import SCHEMA_URL
+from envlock.lock.settings import CONTAINER_KEYS, DATA_PATH, LINT_KEYS, PER_FILE
 from envlock.runtime.comparison_rules import RULES
-from envlock.workflows.settings import CONTAINER_KEYS, DATA_PATH, LINT_KEYS, PER_FILE
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from envlock.containers.plan import Base, base_plan
-from envlock.containers.render import dockerfile
 from envlock.data.image_tables import load_image_tables
-from envlock.images.reference import parse
+from envlock.image.bases.reference import parse
+from envlock.image.plan import Base, base_plan
+from envlock.image.render import dockerfile
 from envlock.runtime.errors import UsageError
 
 NAME = "nvcr.io/nvidia/tensorflow"

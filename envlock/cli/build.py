@@ -18,15 +18,15 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
-from envlock.containers.engines import AUTO, ENGINES, NETWORKS
+from envlock.image.build import BuildEngine, BuiltImage
+from envlock.image.engines import AUTO, ENGINES, NETWORKS
+from envlock.image.pin import pin
+from envlock.image.supply import BuildSources, ImageRequest
+from envlock.lock.locks import get_name
 from envlock.lock.models import Lockfile
 from envlock.lock.route import ROUTES
 from envlock.runtime.report import count
-from envlock.workflows.build import BuildEngine, BuiltImage
-from envlock.workflows.locks import get_name
 from envlock.workflows.model import read_lock
-from envlock.workflows.pin import pin
-from envlock.workflows.supply import BuildSources, ImageRequest
 
 app = make_app()
 

@@ -21,11 +21,12 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
-from envlock.containers.engines import AUTO, ENGINES
+from envlock.evidence.canary.canary_summary import describe_canary
+from envlock.image.engines import AUTO, ENGINES
+from envlock.lock.lock_text import count_held
 from envlock.lock.lock_warnings import describe_replaced, list_warnings
-from envlock.numerics.canary.canary_summary import describe_canary
+from envlock.lock.settings import Config, choose_policy, choose_target, describe_project
 from envlock.packages.proofs import describe_proofs, find_lost_proofs
-from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
 from envlock.runtime.report import count
@@ -33,12 +34,11 @@ from envlock.workflows.capture_requests import Contents, ImageEnvironment
 from envlock.workflows.data_capture import add_data_section
 from envlock.workflows.entry_points import split_programs
 from envlock.workflows.gate import check as check_settings
-from envlock.workflows.settings import Config, choose_policy, choose_target, describe_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
-    from envlock.workflows.hash import HashRequest
+    from envlock.packages.hash import HashRequest
 
 app = make_app()
 
@@ -220,7 +220,7 @@ def capture(
 def _choose_hashes(indexes: list[str] | None, *, build: bool) -> HashRequest:
     """Return how the wheels of packages are found."""
     # Start-up time: this loads HTTP, which most captures do not need.
-    from envlock.workflows.hash import HashRequest
+    from envlock.packages.hash import HashRequest
 
     return HashRequest(indexes or (), build=build)
 

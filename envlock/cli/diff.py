@@ -19,12 +19,12 @@ from envlock.cli.options import (
 )
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.lock.models import Lockfile
+from envlock.lock.settings import Config
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policies import names
 from envlock.workflows.data_capture import add_live_data
 from envlock.workflows.model import read_lock
 from envlock.workflows.pastes import load_side
-from envlock.workflows.settings import Config
 
 app = make_app()
 

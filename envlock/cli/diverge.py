@@ -19,15 +19,15 @@ from envlock.cli.options import (
 from envlock.cli.output import Terminal, emit, get_width, has_color, say, talk
 from envlock.cli.parser import Command, Group, make_app
 from envlock.cli.signals import interrupt_on_signals
+from envlock.evidence.program import Program
 from envlock.reports import render
 from envlock.runtime.report import count
-from envlock.workflows.program import Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typer._click.core import Context
 
-    from envlock.divergence.trace_recording import Recorded
+    from envlock.evidence.diverge.trace_recording import Recorded
 
 DEFAULT = "run"
 

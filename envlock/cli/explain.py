@@ -22,11 +22,11 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
+from envlock.diagnosis.codes import list_codes
 from envlock.lock.explanation import serialize
+from envlock.lock.policy_text import list_allowed, render_facts, render_ways
 from envlock.reports.finding import render_code
-from envlock.reports.policy_text import list_allowed, render_facts, render_ways
 from envlock.reports.text import paint
-from envlock.workflows.codes import list_codes
 
 app = make_app()
 

@@ -19,7 +19,7 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
-from envlock.forms import FORMS
+from envlock.image.forms import FORMS
 from envlock.lock.writer import write_atomically
 from envlock.packages.export_formats import FORMATS
 from envlock.runtime.errors import OutsideError

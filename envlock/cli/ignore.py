@@ -11,9 +11,9 @@ import envlock
 from envlock.cli.options import LockOption, find_near
 from envlock.cli.output import talk
 from envlock.cli.parser import Command, make_app
+from envlock.lock.settings_changes import find_settings
 from envlock.lock.writer import restore_on_failure
 from envlock.workflows.ignore import expand_name, is_kept
-from envlock.workflows.settings_changes import find_settings
 
 app = make_app()
 

@@ -15,10 +15,10 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
-from envlock.reports.image_text import list_answers, list_everything, list_ranking
+from envlock.image.image_text import list_answers, list_everything, list_ranking
+from envlock.image.images import find_gpu_support
 from envlock.reports.json import dump
 from envlock.reports.text import paint
-from envlock.workflows.images import find_gpu_support
 
 app = make_app()
 SHOWN = 5  # the others are mostly older releases of the same; `--format json` lists them

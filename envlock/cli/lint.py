@@ -11,12 +11,13 @@ import typer
 from envlock.cli.options import find_near, load_config, show
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
-from envlock.reports import FORMATS, concise
+from envlock.linter import concise
+from envlock.linter import lint as workflow
+from envlock.lock.interpreter import find_environment
+from envlock.reports import FORMATS
 from envlock.runtime import lockfile
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
-from envlock.workflows import lint as workflow
-from envlock.workflows.interpreter import find_environment
 
 app = make_app()
 

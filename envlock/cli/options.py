@@ -12,15 +12,15 @@ import typer
 
 from envlock.cli.output import emit, get_width, has_color, talk
 from envlock.cli.parser import make_choice
+from envlock.lock import settings
+from envlock.lock.interpreter import find_environment
+from envlock.lock.settings import Config
 from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policies import names
 from envlock.runtime.report import Report, count
-from envlock.workflows import settings
-from envlock.workflows.interpreter import find_environment
-from envlock.workflows.settings import Config
 
 STDIN = "-"
 LIVE = "live"

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TextIO
 
+from envlock.reports.progress import Advance
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
 from envlock.runtime.report import clean, clean_lines
-from envlock.workflows.progress import Advance
 
 
 def emit(data: str | bytes) -> None:

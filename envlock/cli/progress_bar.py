@@ -16,7 +16,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from envlock.workflows.progress import Advance
+from envlock.reports.progress import Advance
 
 
 @contextmanager

@@ -19,12 +19,13 @@ from envlock.cli.options import (
 from envlock.cli.output import Terminal, emit, get_width, has_color, say
 from envlock.cli.parser import Command, make_app
 from envlock.cli.signals import interrupt_on_signals
+from envlock.evidence.program import Program
+from envlock.evidence.repeat import repeat_page
+from envlock.evidence.repeat.repeat import need_folder_of
 from envlock.lock.writer import write_atomically
-from envlock.reports import render, repeat_page
+from envlock.reports import render
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import UNKNOWN, Report
-from envlock.workflows.program import Program
-from envlock.workflows.repeat import need_folder_of
 
 app = make_app()
 

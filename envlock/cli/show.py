@@ -18,20 +18,20 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
+from envlock.lock.lock_text import render_lock
+from envlock.lock.locks import load_document
+from envlock.lock.paste_text import render_paste
 from envlock.lock.pastes import Paste
-from envlock.reports.lock import render_lock
-from envlock.reports.paste import render_paste
-from envlock.reports.summary import render_summary as summarize
+from envlock.lock.summary import render_summary as summarize
 from envlock.reports.text import paint
 from envlock.runtime.environment_line import make_line
 from envlock.workflows.capture import capture_live_lock
-from envlock.workflows.locks import load_document
 from envlock.workflows.model import read_line, read_lock
 from envlock.workflows.pastes import load_side, name_unstated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
+    from envlock.lock.locks import Source
 
 app = make_app()
 

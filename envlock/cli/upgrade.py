@@ -17,8 +17,8 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app
+from envlock.evidence.program import Program
 from envlock.reports import render
-from envlock.workflows.program import Program
 
 app = make_app()
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from pydantic import Field, model_validator
 
 from envlock.data import Horizon, Minor, Row, Sentence, Text, Version, read
+from envlock.runtime.release import minor, parse_release
 
 Release = Annotated[str, Field(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
 Ubuntu = Annotated[str, Field(pattern=r"^\d\d\.04$")]
@@ -335,3 +336,24 @@ class ImageTable(Row):
 def load_image_defaults() -> ImageTable:
     """Return the facts that belong to the machine, and the default settings of images."""
     return ImageTable.model_validate(read("image"))
+
+
+def find_driver_floor(cuda: str, table: CudaImagesTable) -> DriverFloor | None:
+    """Return the driver that was released with this CUDA, else the oldest one for its minor
+    version.
+    """
+    rows = [row for row in table.driver if minor(row.cuda) == minor(cuda)]
+    exact = [row for row in rows if parse_release(row.cuda) == parse_release(cuda)]
+    return min(exact or rows, key=lambda row: parse_release(row.driver), default=None)
+
+
+def find_oldest_driver(cuda: str, table: CudaImagesTable) -> str | None:
+    """Return the oldest driver that runs this CUDA; for its whole major version, if NVIDIA has such
+    a rule.
+    """
+    major = parse_release(cuda)[0]
+    drivers = [row.driver for row in table.minor_version if parse_release(row.cuda)[0] == major]
+    floor = find_driver_floor(cuda, table)
+    if floor is not None:
+        drivers.append(floor.driver)
+    return min(drivers, key=parse_release, default=None)

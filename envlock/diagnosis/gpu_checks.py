@@ -13,11 +13,10 @@ from envlock.data.compatibility import (
     load_compatibility_table,
 )
 from envlock.data.determinism import resolve_citation
-from envlock.data.image_tables import load_image_tables
+from envlock.data.image_tables import find_driver_floor, find_oldest_driver, load_image_tables
 from envlock.diagnosis.diagnosed_environment import Environment
 from envlock.diagnosis.doctor_table import make_finding
 from envlock.diagnosis.remedies import Remedy, change
-from envlock.images.drivers import find_driver_floor, find_oldest_driver
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
 from envlock.runtime.distributions import normalise

@@ -57,7 +57,7 @@ BATTERY = 2
 
 The column `since` of envlock/data/canary.toml says from which number on each operation is what it
 is: the results of older lockfiles are compared as far as that. The code that computes has a digest
-in tests/numerics/test_battery_number.py.
+in tests/evidence/test_battery_number.py.
 """
 
 BEGAN_AGAIN = "ENVLOCK_BATTERY_BEGAN_AGAIN"

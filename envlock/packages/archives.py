@@ -12,10 +12,10 @@ from pathlib import Path
 from envlock.data.image_tables import StandaloneBuild, load_image_tables
 from envlock.lock.models import DebianPackage
 from envlock.lock.writer import replace_file
+from envlock.packages.web.client import Client, make_refusal
+from envlock.packages.web.web_errors import make_format_error, show_url
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
-from envlock.web.client import Client, make_refusal
-from envlock.web.web_errors import make_format_error, show_url
 
 MIRROR = "UV_PYTHON_INSTALL_MIRROR"
 """uv's variable for a mirror of the archives.

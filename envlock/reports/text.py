@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 
-from envlock.reports import (
-    canary_text,
-    divergence_text,
-    file_tables,
-    repeat_text,
-    traces,
-)
-from envlock.runtime.report import Finding, Report, clean
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.diagnosis.doctor_evidence import DoctorEvidence
+from envlock.reports import file_tables
+from envlock.runtime.report import Report
 
 Lines = Iterable[tuple[str, str]]
 STYLES = {
@@ -43,65 +32,17 @@ def _render_plain(report: Report, *, verbose: bool = False) -> Lines:
     yield from file_tables.render_lines(filter(file_tables.is_file, report.findings))
 
 
-def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
-    """Yield the states that TensorFlow has shown, if it was examined, then the findings."""
-    for shown in report.evidence.states or ():
-        yield "plain", f"{shown.what}: {shown.state} ({clean(shown.evidence)})"
-    yield from report.lines()
-
-
-CODE_PARTS = {
-    "unsure": "that may not matter",
-    "tests": "in tests",
-    "uncalled": "in code that nothing here runs",
+LAYOUTS: Mapping[str, str] = {
+    "canary": "envlock.evidence.canary.canary_text",
+    "diverge": "envlock.evidence.diverge.divergence_text",
+    "diverge compare": "envlock.evidence.diverge.traces",
+    "doctor": "envlock.diagnosis.doctor_text",
+    "lint": "envlock.linter.lint_text",
+    "repeat": "envlock.evidence.repeat.repeat_text",
 }
-
-
-def _render_code(report: Report) -> Lines:
-    """Yield findings in code, a line each, then once for each rule the reason and the remedy.
-
-    The headline comes last, where a terminal ends.
-    """
-    # The reason and the remedy of a rule are those of its first finding.
-    firsts: dict[str, Finding] = {}
-    counts: Counter[str] = Counter()
-    for finding in report.findings:
-        firsts.setdefault(finding.rule, finding)
-        counts[finding.rule] += 1
-    part = ""
-    for finding in report.findings:
-        if finding.where.part != part:
-            part = finding.where.part
-            yield "plain", ""
-            yield "title", f"{CODE_PARTS[part]}:"
-        where, message = clean(str(finding.where)), clean(finding.message)
-        yield finding.severity, f"{where}: {finding.rule} {finding.severity}: {message}"
-        if finding.where.text:
-            yield "plain", f"    {clean(finding.where.text)}"
-        if finding.fix != firsts[finding.rule].fix:
-            yield "note", f"    fix: {clean(finding.fix)}"
-    for rule, first in sorted(firsts.items()):
-        yield "plain", ""
-        yield "title", f"{rule}: {report.titles[rule]} ({counts[rule]})"
-        yield "note", f"    why: {first.why}"
-        yield "note", f"    fix: {first.fix}"
-    if report.findings:
-        yield "plain", ""
-    for note in report.notes:
-        yield "note", note
-    yield "title", report.headline
-
-
-# Each layout takes the evidence of its command; only here mypy cannot check that.
-LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
-    "canary": canary_text.render_lines,
-    "diverge": divergence_text.render_lines,
-    "diverge compare": traces.render_lines,
-    "doctor": _render_doctor,
-    "lint": _render_code,
-    "repeat": repeat_text.render_lines,
-}
-"""The layouts of commands whose reports show more than findings."""
+"""The modules that lay out what a command shows besides findings, with the `render_lines` of each; one is loaded when
+its command prints, as a format is.
+"""
 
 
 def render(
@@ -109,7 +50,11 @@ def render(
 ) -> str:
     """Return the report as text, wrapped at the width of a terminal where there is one."""
     layout = LAYOUTS.get(report.command)
-    lines = layout(report) if layout is not None else _render_plain(report, verbose=verbose)
+    lines: Lines = (
+        import_module(layout).render_lines(report)
+        if layout is not None
+        else _render_plain(report, verbose=verbose)
+    )
     if width is not None:
         lines = hang_lines(lines, width)
     return paint(lines, color=color)

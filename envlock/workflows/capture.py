@@ -12,7 +12,11 @@ from envlock.lock import creation as lock
 from envlock.lock import machine_profiles
 from envlock.lock.acceptance import accept, add_moved, find_unmatched
 from envlock.lock.live_facts import ask, collect_live, collect_live_for
+from envlock.lock.locks import load_lock
 from envlock.lock.models import Lockfile
+from envlock.lock.settings import read_project_name
+from envlock.packages.live_environment import LiveEnvironment
+from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import OWN_SECTIONS, find_uncompared
 from envlock.runtime.errors import UsageError
@@ -23,15 +27,11 @@ from envlock.runtime.policies import DEFAULT
 from envlock.workflows.capture_requests import Contents
 from envlock.workflows.data_capture import add_data_section
 from envlock.workflows.entry_points import make_section
-from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.loaded import observe
-from envlock.workflows.locks import load_lock
-from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.settings import read_project_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
+    from envlock.lock.locks import Source
 
 
 @dataclass(frozen=True)
@@ -117,13 +117,13 @@ def capture(
         new = _accept_only(old, new, contents.only)
     if contents.hashes is not None or (old is not None and old.identity is not None):
         # Start-up time: this loads HTTP, which a capture without hashes does not need.
-        from envlock.workflows.hash import renew_proofs
+        from envlock.packages.hash import renew_proofs
 
         new = renew_proofs(new, old, environment, progress, contents.hashes)
     if contents.canary:
         # Start-up time: this loads the computing half, which a capture without a canary does not
         # need.
-        from envlock.workflows.canary import add_canary
+        from envlock.evidence.canary.canary import add_canary
 
         new = add_canary(new, old, environment, contents.programs, progress)
     else:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from envlock.containers.engines.find import find
-from envlock.containers.inside import look_inside
-from envlock.images.reference import is_local, parse
+from envlock.image.bases.reference import is_local, parse
+from envlock.image.engines.find import find
+from envlock.image.inside import look_inside
 from envlock.lock.creation import capture
 from envlock.lock.models import Lockfile
+from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.policies import DEFAULT
 from envlock.workflows.capture_requests import ImageEnvironment
-from envlock.workflows.progress import SILENT, Progress
 
 
 def capture_image(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.guest.target import Target
-    from envlock.workflows.hash import HashRequest
+    from envlock.packages.hash import HashRequest
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ImageEnvironment:
         image: its name, with a tag or digest, or its ID; pulled if the engine does not have it.
         python: the interpreter inside; None for the first `python3` or `python` on the image's
             PATH.
-        engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
+        engine: `auto`, or an engine of `envlock.image.engines.ENGINES`.
         gpus: with this machine's GPUs.
     """
 

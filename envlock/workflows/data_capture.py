@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlock.lock.models import DataEntry, Lockfile
+from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.data_contents import OWN, read_contents, read_note
 from envlock.runtime.data_files import Survey, survey
 from envlock.runtime.errors import FactError, UsageError
@@ -17,7 +18,6 @@ from envlock.runtime.lockfile import find_project
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Finding
 from envlock.workflows.content_notes import write_note
-from envlock.workflows.progress import SILENT, Progress
 
 
 def add_data_section(

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from envlock.evidence.canary import canary_comparison as canaries
 from envlock.lock.machine_profiles import compare_machines
 from envlock.lock.models import Lockfile
 from envlock.lock.pastes import Paste
-from envlock.numerics.canary import canary_comparison as canaries
 from envlock.runtime.clear_values import show_in_clear
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import FactCount, are_both_unavailable, compare
@@ -22,7 +22,7 @@ from envlock.workflows.pastes import diff_pastes, load_side, name_side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
+    from envlock.lock.locks import Source
 
 
 def diff(

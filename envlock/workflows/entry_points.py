@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from envlock.guest.target import Target, parse_target
+from envlock.lock.locks import get_file
+from envlock.packages.live_environment import LiveEnvironment
 from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
-from envlock.workflows.live_environment import LiveEnvironment
-from envlock.workflows.locks import get_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.lock.locks import Source
     from envlock.lock.models import Lockfile
-    from envlock.workflows.locks import Source
 
 
 def make_section(
@@ -55,7 +55,7 @@ def _find_held(entry: Sequence[str], folder: Path, environment: LiveEnvironment)
     """Return what `find_held` does, for an environment."""
     # Start-up time: 20 ms for the models and `packaging`. Most projects name no entry points, and
     # `verify` asks only where packages differ.
-    from envlock.workflows.held_packages import find_held
+    from envlock.packages.held_packages import find_held
 
     return find_held(entry, folder, environment.installation)
 

@@ -7,16 +7,16 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from envlock.forms import FORMS
+from envlock.image.forms import FORMS
+from envlock.lock.locks import get_name, load_lock
 from envlock.packages import export_formats as packages
 from envlock.packages.export_formats import FORMATS, PYLOCK_NAME, Wheelhouse, Written
 from envlock.packages.wheelhouse import measure_wheels
 from envlock.runtime.errors import UsageError, make_choice_error
-from envlock.workflows.locks import get_name, load_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
+    from envlock.lock.locks import Source
 
 PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+~-]+")
 """The paths that a requirements file can have without quotes, which not every reader supports."""
@@ -34,7 +34,7 @@ def export(
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
-        to: the format, one of `envlock.packages.export_formats.FORMATS` or `envlock.forms.FORMS`.
+        to: the format, one of `envlock.packages.export_formats.FORMATS` or `envlock.image.forms.FORMS`.
         output: the path that the text will be written to; paths of wheels are relative to its
             folder.
         wheelhouse: a folder of wheels to refer to instead of those on the web.

@@ -22,16 +22,16 @@ from envlock.fleet.meeting import Pause
 from envlock.fleet.rank_process import write_statement as state
 from envlock.fleet.reduction import reduction
 from envlock.guest import launch
+from envlock.lock.locks import get_subject, load_document
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
 from envlock.runtime.judgement import has_overrides_enabled
 from envlock.runtime.report import Report, clean, count
-from envlock.workflows.locks import get_subject, load_document
 from envlock.workflows.run import Prepared, find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
+    from envlock.lock.locks import Source
 
 WAIT = 10.0  # seconds: a shared file system shows a new file only after some
 PATIENCE = 30.0  # seconds until a driver is ready, such as that of Ray, which imports Ray and finds its cluster

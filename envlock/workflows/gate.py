@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from envlock.lock.settings import Config, choose_policy
+from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.judgement import has_overrides_enabled
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.report import ERROR, SETTINGS, Finding, Report
-from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.settings import Config, choose_policy
 from envlock.workflows.verify import verify
 
 WHY = (

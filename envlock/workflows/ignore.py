@@ -6,17 +6,17 @@ import shlex
 from pathlib import Path
 
 from envlock.lock.document import validate
+from envlock.lock.locks import load_lock
+from envlock.lock.settings import check_pattern
+from envlock.lock.settings_changes import add_override, find_settings
 from envlock.runtime.causes import list_patterns
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import is_protected
-from envlock.workflows.locks import load_lock
-from envlock.workflows.settings import check_pattern
-from envlock.workflows.settings_changes import add_override, find_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.lock.locks import Source
     from envlock.lock.models import Lockfile
-    from envlock.workflows.locks import Source
 
 
 def expand_name(name: str, lock: Source | None = None) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from envlock.lock.settings_changes import add_policy
 from envlock.runtime.policies import DEFAULT
-from envlock.workflows.settings_changes import add_policy
 
 HOOK = """\
 # .pre-commit-config.yaml

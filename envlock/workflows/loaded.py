@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envlock.guest import launch
+from envlock.packages.live_environment import LiveEnvironment
+from envlock.reports.progress import Progress
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import IMPORT_FAILED
 from envlock.runtime.errors import UsageError
@@ -19,8 +21,6 @@ from envlock.runtime.judgement import LOADED
 from envlock.runtime.loaded.agreement import align
 from envlock.runtime.loaded.identities import get_mark, read_note, write_note
 from envlock.runtime.version import __version__
-from envlock.workflows.live_environment import LiveEnvironment
-from envlock.workflows.progress import Progress
 
 TIMEOUT = 300.0
 """Seconds: the first import of TensorFlow from a network disk takes minutes."""

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 from envlock.guest.launch import read
 from envlock.guest.observer import SEEN
+from envlock.lock.locks import load_document
 from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
-from envlock.workflows.locks import load_document
 from envlock.workflows.run import Prepared
 from envlock.workflows.signalled_child import run_child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
+    from envlock.lock.locks import Source
 
 
 class Observed(NamedTuple):
@@ -71,6 +71,6 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
             )
         lines = report.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     # Start-up time: the models, which a run that is not observed does not need.
-    from envlock.workflows.held_packages import add_observed
+    from envlock.packages.held_packages import add_observed
 
     return Observed(code, *add_observed(lock, lines, python))

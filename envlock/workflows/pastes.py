@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from envlock.lock.locks import get_name, load_lock
 from envlock.lock.models import Lockfile
 from envlock.lock.pastes import FORMATS, Paste, read_paste
 from envlock.lock.pastes.statement import Statement
@@ -25,12 +26,11 @@ from envlock.runtime.report import (
     count,
     sort_findings,
 )
-from envlock.workflows.locks import get_name, load_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.lock.locks import Source
     from envlock.runtime.facts import Tree
-    from envlock.workflows.locks import Source
 
     Side = Lockfile | Paste
 

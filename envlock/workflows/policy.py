@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from envlock.diagnosis.codes import check_name
 from envlock.lock.acceptance import flatten
 from envlock.lock.explanation import Allowed, Explained, explain_facts, list_allowed
 from envlock.lock.live_facts import collect_live
+from envlock.lock.locks import load_document
+from envlock.lock.settings import check_pattern
 from envlock.runtime.causes import list_patterns
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.facts import is_same
 from envlock.runtime.judgement import LOADED, build_policy, choose_machine
 from envlock.runtime.policies import DEFAULT
-from envlock.workflows.codes import check_name
-from envlock.workflows.locks import load_document
-from envlock.workflows.settings import check_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
+    from envlock.lock.locks import Source
 
 NOT_LOOKED_AT = {
     "reason": "only `envlock verify` looks at what is loaded",

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envlock.lock.live_facts import collect_live, collect_live_for
+from envlock.lock.locks import get_file, load_document, name_found_lock
+from envlock.packages.live_environment import LiveEnvironment
+from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
@@ -29,14 +32,11 @@ from envlock.runtime.short_report import with_acceptance
 from envlock.runtime.tables import table
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import Variables, is_number, plan_variables
-from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.loaded import add_loaded
-from envlock.workflows.locks import get_file, load_document, name_found_lock
-from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
+    from envlock.lock.locks import Source
 
 
 @dataclass(frozen=True)

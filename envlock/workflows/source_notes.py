@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 from envlock.packages.installation import collect_distributions
+from envlock.packages.live_environment import LiveEnvironment
 from envlock.packages.sources import as_installed, find_source
 from envlock.runtime.data_contents import is_settled, read_note
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.source_files import read_source, survey_source
 from envlock.workflows.content_notes import write_note
-from envlock.workflows.live_environment import LiveEnvironment
 
 
 def note_sources(environment: LiveEnvironment) -> None:

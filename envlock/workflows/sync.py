@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from envlock.lock.interpreter import find_environment
 from envlock.lock.live_facts import collect_live, collect_live_for
+from envlock.lock.locks import get_file, load_lock
+from envlock.lock.settings import get_value, read_project_name, read_toml
 from envlock.lock.temporary import open_draft_folder
 from envlock.packages import installer as installing
+from envlock.packages.folder_packages import find_folders
 from envlock.packages.installation import find_installation
 from envlock.packages.installed_distributions import describe_all_installed
 from envlock.packages.pins import BY_CONDA, Pin, list_pins, render_pins
@@ -25,6 +29,7 @@ from envlock.packages.proofs import LeftOut, get_identities, get_own_name
 from envlock.packages.prover import keep_valid_proofs
 from envlock.packages.sources import find_source
 from envlock.packages.wheel_cache import get_wheel_path, hash_file
+from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.distributions import OWN_NAME
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, OutsideError, UsageError
@@ -35,18 +40,13 @@ from envlock.runtime.release import minor
 from envlock.runtime.report import ABSENT, ERROR, Report, clean, count
 from envlock.runtime.user_cache import require_cache
 from envlock.runtime.version import __version__
-from envlock.workflows.folder_packages import find_folders
-from envlock.workflows.interpreter import find_environment
-from envlock.workflows.locks import get_file, load_lock
-from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.settings import get_value, read_project_name, read_toml
 from envlock.workflows.verify import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.lock.locks import Source
     from envlock.lock.models import Lockfile
     from envlock.packages.installer import Installer, Interpreter
-    from envlock.workflows.locks import Source
 
 NEW = (".venv", ".venv-locked")
 """The names of a new environment beside the lockfile; the second where the first exists."""

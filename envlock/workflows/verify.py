@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from envlock.lock.live_facts import collect_live_for
+from envlock.lock.lock_text import count_held, describe_commit
+from envlock.lock.locks import get_file, load_document, name_found_lock
 from envlock.lock.revision import find_revision
-from envlock.reports.lock import count_held, describe_commit
+from envlock.packages.live_environment import LiveEnvironment, Question, compare_facts
+from envlock.reports.progress import SILENT, Progress
 from envlock.runtime import lockfile
 from envlock.runtime.input_data import add_data
 from envlock.runtime.judgement import LOADED, needs_proof
@@ -15,14 +18,11 @@ from envlock.runtime.report import Report
 from envlock.runtime.short_report import with_acceptance
 from envlock.workflows.content_notes import write_note
 from envlock.workflows.entry_points import add_newly_held
-from envlock.workflows.live_environment import LiveEnvironment, Question, compare_facts
-from envlock.workflows.locks import get_file, load_document, name_found_lock
-from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.lock.locks import Source
     from envlock.workflows.loaded import Observed
-    from envlock.workflows.locks import Source
 
 NOT_LOOKED = "loaded: not compared, by files only"
 

@@ -9,9 +9,13 @@ from pathlib import Path
 from envlock.diagnosis import loaded_cuda
 from envlock.diagnosis.examine import describe_installation
 from envlock.diagnosis.remedies import add_commands
+from envlock.evidence.canary.canary import Answer, compare_with_lock
+from envlock.lock.locks import get_name, load_lock
 from envlock.lock.models import Lockfile
 from envlock.lock.writer import write_atomically
 from envlock.packages.file_verification import list_standard_bytecode, survey, verify_files
+from envlock.packages.live_environment import LiveEnvironment, Question, compare_proven_facts
+from envlock.reports.progress import Progress
 from envlock.runtime import machine_proof
 from envlock.runtime.compare import PROVEN
 from envlock.runtime.extent import Extent
@@ -20,10 +24,6 @@ from envlock.runtime.host import Host
 from envlock.runtime.judgement import LOADED, find_unproven, needs_proof
 from envlock.runtime.report import Finding, Report
 from envlock.runtime.user_cache import find_cache, make_cache
-from envlock.workflows.canary import Answer, compare_with_lock
-from envlock.workflows.live_environment import LiveEnvironment, Question, compare_proven_facts
-from envlock.workflows.locks import get_name, load_lock
-from envlock.workflows.progress import Progress
 
 REFUTED = "Compute on a machine like the locked one: this one has other bits, as the canary shows."
 

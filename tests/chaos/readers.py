@@ -19,25 +19,28 @@ from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
 from envlock.diagnosis.fatbin import read_gpu_code
-from envlock.divergence.trace import Trace, TraceError
+from envlock.evidence import results
+from envlock.evidence.canary import canary_run as canary
+from envlock.evidence.diverge.trace import Trace, TraceError
+from envlock.evidence.repeat.outcome import Outcome, report
 from envlock.fleet.statement import is_document, root_of
 from envlock.guest import launch
 from envlock.guest.environment import collect_markers
-from envlock.images import logins, manifest
-from envlock.images.manifest import RegistryError
-from envlock.images.reference import parse as reference_of
-from envlock.images.registry import Registry
+from envlock.image.bases import logins, manifest
+from envlock.image.bases.manifest import RegistryError
+from envlock.image.bases.reference import parse as reference_of
+from envlock.image.bases.registry import Registry
 from envlock.linter import files as lint_files
 from envlock.lock import document as documents
+from envlock.lock import settings as project_settings
+from envlock.lock.paste_text import render_paste
 from envlock.lock.pastes import read_paste
-from envlock.numerics import results
-from envlock.numerics.canary import canary_run as canary
-from envlock.numerics.outcome import Outcome, report
 from envlock.packages import index
 from envlock.packages.installation import Installation, collect_distributions, iter_requirements
+from envlock.packages.web.client import Answer, Client, _split_credentials
+from envlock.packages.web.web_errors import make_address_error
 from envlock.packages.wheel_files import BadWheel, read_wheel_record
 from envlock.reports import FORMATS, render
-from envlock.reports.paste import render_paste
 from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.errors import FactError, LockfileError, OutsideError, UsageError
@@ -49,25 +52,22 @@ from envlock.runtime.loader.elf import find_exports, read_elf
 from envlock.runtime.loader.ld_cache import LdCache
 from envlock.runtime.policies import Policy
 from envlock.runtime.tooling import find_tooling
-from envlock.web.client import Answer, Client, _split_credentials
-from envlock.web.web_errors import make_address_error
-from envlock.workflows import settings as project_settings
 from envlock.workflows.diff import diff
 from envlock.workflows.fleet import check_fleet
 from tests.chaos.attack import AcceptedError, Reader
 from tests.chaos.damage import as_json, as_json_lines, bytewise, linewise, numbers
-from tests.divergence.test_trace import HEADER as TRACE_HEADER
-from tests.divergence.test_trace import MATMUL, written
+from tests.evidence.canaries import section, with_program
+from tests.evidence.diverge.test_trace import HEADER as TRACE_HEADER
+from tests.evidence.diverge.test_trace import MATMUL, written
+from tests.evidence.test_results import END, HEADER, STEP
 from tests.fakes.elf_writer import elf
 from tests.fakes.fake_nvml import profile
 from tests.fakes.replay import capture
 from tests.fleet.ranks import rank
-from tests.images.registries import Shelf
+from tests.image.bases.registries import Shelf
 from tests.lock.test_pastes import STATED
 from tests.locks import document, encode
 from tests.machines import complete
-from tests.numerics.canaries import section, with_program
-from tests.numerics.test_results import END, HEADER, STEP
 from tests.packages.wheels import make_wheel
 from tests.runtime.loader.test_search import cache as ld_cache
 

@@ -20,8 +20,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from envlock.divergence.trace import TraceError
-from envlock.images.manifest import RegistryError
+from envlock.evidence.diverge.trace import TraceError
+from envlock.image.bases.manifest import RegistryError
 from envlock.runtime.files.record_rows import Row
 from tests.chaos.attack import MEGABYTES, Outcome, attack, loaded
 from tests.chaos.readers import READERS
@@ -80,7 +80,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "os-release": ("envlock.runtime.facts._find_problem", lambda value: None),
     "numpy config": ("envlock.runtime.facts._find_problem", lambda value: None),
     "build_info": ("envlock.runtime.collectors.tensorflow.is_version", lambda text: True),
-    "trace on disk": ("envlock.divergence.trace._iter_lines", _unchecked),
+    "trace on disk": ("envlock.evidence.diverge.trace._iter_lines", _unchecked),
     "source": ("envlock.linter.files._read_code", lambda path: (Path(path).read_text("utf-8"), None)),
     "fleet": ("envlock.fleet.folder.is_statement", lambda value: isinstance(value, dict)),
     "lockfile": ("envlock.runtime.compare.is_same", lambda left, right: True),
@@ -91,14 +91,14 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "NVML process": ("envlock.runtime.gpu.probe._decode", json.loads),
     "ELF": ("envlock.diagnosis.fatbin.check_header", lambda head, machine: struct.unpack("<Q", head[:8])),
     "ld.so.cache": ("envlock.runtime.loader.ld_cache._HEADER", 0),
-    "trace": ("envlock.divergence.trace._parse_line", lambda line, name: json.loads(line)),
+    "trace": ("envlock.evidence.diverge.trace._parse_line", lambda line, name: json.loads(line)),
     "results": ("envlock.reports.text._disarm_line", lambda line: line),
-    "canary": ("envlock.numerics.canary.canary_run._check_fields", lambda answer, wanted: answer),
-    "pyproject.toml": ("envlock.workflows.settings.read_toml", lambda file: tomllib.loads(file.read_text())),
+    "canary": ("envlock.evidence.canary.canary_run._check_fields", lambda answer, wanted: answer),
+    "pyproject.toml": ("envlock.lock.settings.read_toml", lambda file: tomllib.loads(file.read_text())),
     "uv.toml": ("envlock.packages.index._add_login", lambda url, *_: urlsplit(url).geturl()),
-    "registry": ("envlock.images.manifest.check", lambda data, digest, reference: None),
-    "challenge": ("envlock.images.registry.can_have_login", lambda *_: True),
-    "docker config": ("envlock.images.logins._unreadable", lambda path, why: RegistryError(path.read_text())),
+    "registry": ("envlock.image.bases.manifest.check", lambda data, digest, reference: None),
+    "challenge": ("envlock.image.bases.registry.can_have_login", lambda *_: True),
+    "docker config": ("envlock.image.bases.logins._unreadable", lambda path, why: RegistryError(path.read_text())),
     "pip report": ("envlock.packages.index._SHA256", re.compile(r"(?s).*")),
     "wheel": ("envlock.packages.wheel_files._unsound", lambda file, why: ValueError(why)),
     "RECORD": ("envlock.runtime.files.record_rows.parse_row", lambda fields: Row(fields[0], fields[1], None)),

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from envlock.images import registry
-from envlock.images.reference import parse
-from envlock.images.registry import Registry
+from envlock.image.bases import registry
+from envlock.image.bases.reference import parse
+from envlock.image.bases.registry import Registry
+from envlock.packages.web.client import Client
+from envlock.packages.web.limits import Limits
 from envlock.runtime.errors import EnvlockError
-from envlock.web.client import Client
-from envlock.web.limits import Limits
-from tests.web.hostile import Hostile, Reply, Request, answer, hostile
+from tests.packages.web.hostile import Hostile, Reply, Request, answer, hostile
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 

@@ -23,33 +23,26 @@ import pydantic
 import envlock as facade
 from envlock.__main__ import main as envlock
 from envlock.cli import build as build_command
-from envlock.containers import image_build as make
-from envlock.containers import known_images
-from envlock.containers.engines.engine import Built
-from envlock.containers.plan import BuildPlan
-from envlock.divergence import trace_recording
+from envlock.evidence import results
+from envlock.evidence.diverge import trace_recording
 from envlock.guest import launch
 from envlock.guest.observer import SEEN
+from envlock.image import build, known_images, pin, supply
+from envlock.image import image_build as make
+from envlock.image.engines.engine import Built
+from envlock.image.plan import BuildPlan
 from envlock.lock.document import validate
-from envlock.numerics import results
 from envlock.packages import archives, index, overlay, wheel_cache
 from envlock.packages.local_wheels import into_cache
 from envlock.packages.overlay import Wanted, install_overlay
 from envlock.runtime.data_contents import render_note
 from envlock.runtime.data_files import Survey
-from envlock.workflows import (
-    build,
-    content_notes,
-    observed_run,
-    pin,
-    supply,
-    verify_further,
-)
+from envlock.workflows import content_notes, observed_run, verify_further
 from tests.chaos import readers
-from tests.containers.plans import lock as planned_lock
-from tests.containers.plans import planned, wheelhouse
+from tests.evidence.canaries import section
+from tests.image.plans import lock as planned_lock
+from tests.image.plans import planned, wheelhouse
 from tests.locks import document, encode
-from tests.numerics.canaries import section
 from tests.packages.identified import lock_document, proof, wheel
 
 
@@ -404,7 +397,7 @@ VICTIMS: dict[str, Victim] = {
         _known,
         command("run", "-q", "--unverified", "--observe", "true"),
         ("envlock.lock",),
-        ("workflows/held_packages.py:add_observed",),
+        ("packages/held_packages.py:add_observed",),
         _both(_after(_entered, CAPTURE), replaced((observed_run, "run_child", _seen))),
     ),
     "lint --write-baseline": Victim(
@@ -414,7 +407,7 @@ VICTIMS: dict[str, Victim] = {
         ),
         command("lint", "train.py", "--tf", "2.21.0", "--baseline", "list.json", "--write-baseline"),
         ("list.json",),
-        ("workflows/lint.py:write_baseline",),
+        ("linter/lint.py:write_baseline",),
         # A script that cannot be read is a finding, too.
         is_whole=lambda path: "baseline_version" in json.loads(path.read_bytes()),
     ),
@@ -422,13 +415,13 @@ VICTIMS: dict[str, Victim] = {
         holding(envlock__lock=LOCK, pyproject__toml=PYPROJECT),
         command("ignore", "cpu.quota", "--reason", "it may differ"),
         ("envlock.lock", "pyproject.toml"),
-        ("cli/ignore.py:ignore", "workflows/settings_changes.py:_write"),
+        ("cli/ignore.py:ignore", "lock/settings_changes.py:_write"),
     ),
     "init": Victim(
         holding(pyproject__toml=b'[project]\nname = "mine"\n'),
         command("init"),
         ("pyproject.toml",),
-        ("workflows/settings_changes.py:_write",),
+        ("lock/settings_changes.py:_write",),
     ),
     "export": Victim(
         holding(envlock__lock=encode(lock_document(PROVEN)), pylock__toml=b"# old\n"),
@@ -488,7 +481,7 @@ VICTIMS: dict[str, Victim] = {
         _context,
         command("build", "-q", "--output", "context"),
         ("context", "envlock.lock"),
-        ("containers/payload.py:write_context", "cli/build.py:_write"),
+        ("image/payload.py:write_context", "cli/build.py:_write"),
         replaced((build, "prepare_build", _supplied)),
         may_be_gone=True,
     ),
@@ -503,7 +496,7 @@ VICTIMS: dict[str, Victim] = {
         _built,
         command("build", "-q"),
         ("envlock.lock",),
-        ("cli/build.py:_build", "containers/payload.py:write_context"),
+        ("cli/build.py:_build", "image/payload.py:write_context"),
         replaced((facade, "build", _image)),
     ),
     "stamp": Victim(
@@ -520,7 +513,7 @@ VICTIMS: dict[str, Victim] = {
         holding(train__py=SCRIPT),
         command("repeat", "train.py:step", "--runs", "2", "--save", "saved", "-q"),
         ("saved",),
-        ("workflows/repeat.py:repeat",),
+        ("evidence/repeat/repeat.py:repeat",),
         is_whole=_are_whole_results,
     ),
     "repeat --html": Victim(
@@ -534,7 +527,7 @@ VICTIMS: dict[str, Victim] = {
         holding(train__py=SCRIPT, a__trace=b"old"),
         command("diverge", "record", "train.py:step", "-o", "a.trace"),
         ("a.trace",),
-        ("divergence/trace_recording.py:record",),
+        ("evidence/diverge/trace_recording.py:record",),
         replaced((trace_recording, "observe", _traced)),
     ),
     "the note on a project's data": Victim(
@@ -548,7 +541,7 @@ VICTIMS: dict[str, Victim] = {
         _uncached,
         lambda: known_images.remember(IMAGE, "0" * 64, os.environ),
         (f"../cache/envlock/{known_images.PART}",),
-        ("containers/known_images.py:_write",),
+        ("image/known_images.py:_write",),
         is_whole=lambda notes: all(
             note.read_text() == IMAGE.image_id for note in notes.iterdir() if not note.name.startswith(".")
         ),

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.engines import AUTO, ENGINES
+from envlock.image.engines import AUTO, ENGINES
 from tests.conftest import Command
-from tests.containers.plans import DIGEST, lock, without
-from tests.images.registries import Shelf
+from tests.image.bases.registries import Shelf
+from tests.image.plans import DIGEST, lock, without
 from tests.locks import encode
-from tests.web.hostile import hostile
+from tests.packages.web.hostile import hostile
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 PUBLIC = "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5"

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from envlock.evidence.canary.canary import measure
+from envlock.evidence.canary.canary_run import Settings
 from envlock.lock.document import load, save
 from envlock.lock.live_facts import collect_live
-from envlock.numerics.canary.canary_run import Settings
+from envlock.packages.live_environment import LiveEnvironment
 from envlock.reports import FORMATS
-from envlock.workflows.canary import measure
-from envlock.workflows.live_environment import LiveEnvironment
-from envlock.workflows.progress import SILENT
+from envlock.reports.progress import SILENT
 from tests.conftest import Command
-from tests.numerics.canaries import COUNT, result, section
+from tests.evidence.canaries import COUNT, result, section
 
 COMPUTING = "computing the canary with TensorFlow (takes seconds)\n"
 OTHER = "TEST_OTHER_BITS"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from envlock.packages.hash import HashRequest, hash_packages
 from envlock.runtime.errors import EnvironmentMismatch
-from envlock.workflows.hash import HashRequest, hash_packages
 from tests.conftest import Command
 from tests.packages.server import IndexServer, index_server
 from tests.packages.wheels import make_environment, make_wheel, record_line

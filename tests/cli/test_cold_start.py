@@ -11,9 +11,9 @@ import pytest
 
 from envlock import __version__
 from envlock.cli import COMMANDS
-from tests.containers.plans import lock, without
-from tests.divergence.test_trace import HEADER, MATMUL, written
+from tests.evidence.diverge.test_trace import HEADER, MATMUL, written
 from tests.exhaustive import exhaustive
+from tests.image.plans import lock, without
 from tests.locks import document, encode
 from tests.packages.identified import lock_document, proof, wheel
 

@@ -10,7 +10,7 @@ import pytest
 from envlock.guest.target import FORMS
 from envlock.reports import FORMATS
 from tests.conftest import Command
-from tests.divergence.animals import ZOO, lines
+from tests.evidence.diverge.animals import ZOO, lines
 from tests.exhaustive import exhaustive
 
 

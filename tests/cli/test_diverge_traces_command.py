@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from envlock.divergence.trace import Record, Value
+from envlock.evidence.diverge.trace import Record, Value
 from envlock.guest.target import FORMS
 from tests.conftest import Command
-from tests.divergence.traces import op, value, write
+from tests.evidence.diverge.traces import op, value, write
 
 RUN: list[Record | Value] = [op("Relu", 3, [1], [2]), op("MatMul", 4, [2], [3]), value("loss", 9)]
 OTHER: list[Record | Value] = [op("Relu", 3, [1], [2]), op("MatMul", 4, [2], [5]), value("loss", 8)]

@@ -11,10 +11,10 @@ import pytest
 
 from envlock import __main__
 from envlock.cli import options
+from envlock.lock import interpreter
+from envlock.lock.environments import _hash
+from envlock.lock.interpreter import MAKE, Environment, find_environment
 from envlock.runtime.errors import UsageError
-from envlock.workflows import interpreter
-from envlock.workflows.environments import _hash
-from envlock.workflows.interpreter import MAKE, Environment, find_environment
 from tests.conftest import Command
 from tests.locks import document, encode
 from tests.machines import distribution

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from envlock.data.lint_tables import load_dataset_rules, load_lint_rules
+from envlock.diagnosis.codes import list_codes
 from envlock.diagnosis.doctor_table import load_titles
-from envlock.workflows.codes import list_codes
 from tests.conftest import WITHOUT, Command
 from tests.golden_files import assert_as_golden
 

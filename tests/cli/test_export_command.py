@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envlock.cli.options import list_left_out
-from envlock.forms import FORMS
+from envlock.image.forms import FORMS
 from envlock.packages.export_formats import FORMATS
 from tests.conftest import Command
 from tests.locks import document, encode

@@ -10,7 +10,7 @@ import pytest
 
 from envlock.data.image_tables import load_image_tables
 from tests.conftest import Command
-from tests.images.registries import digest_of
+from tests.image.bases.registries import digest_of
 from tests.locks import document, encode
 
 TAG = "25.02-tf2-py3"
@@ -41,7 +41,7 @@ def lock(envlock: Command) -> Path:
 def test_the_images_for_a_lock_as_a_table_with_reasons(envlock: Command, lock: Path) -> None:
     done = envlock("images", "gpu.lock")
     assert (done.returncode, done.stderr) == (0, "")
-    # How the others are ranked is tested in tests/images: the next release stands among them.
+    # How the others are ranked is tested in tests/image/bases: the next release stands among them.
     head, table, reason, *_ = done.stdout.split("\n\n")
     titles, best, *others = map(str.split, table.splitlines())
     assert (head, titles) == (HEAD, ["route", "image", "TensorFlow", "Python", "CUDA", "cuDNN"])

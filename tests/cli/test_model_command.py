@@ -8,7 +8,7 @@ import pytest
 
 import envlock as facade
 from tests.conftest import Command
-from tests.containers.plans import lock, without
+from tests.image.plans import lock, without
 from tests.locks import document, encode
 from tests.runtime.test_citation import GOLDEN
 from tests.runtime.test_stamp import keras

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from envlock.evidence.repeat import repeat as workflow
+from envlock.evidence.repeat.repeat import repeat as run
 from envlock.reports import render
-from envlock.workflows import repeat as workflow
-from envlock.workflows.repeat import repeat as run
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
 

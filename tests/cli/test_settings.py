@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from envlock.lock.settings import Config, check_pattern, load
 from envlock.runtime.errors import UsageError
-from envlock.workflows.settings import Config, check_pattern, load
 from tests.conftest import Command
 from tests.locks import document, encode
 

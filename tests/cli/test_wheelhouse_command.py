@@ -18,8 +18,8 @@ from tests.conftest import Command
 from tests.locks import encode
 from tests.packages.file_server import files
 from tests.packages.identified import doubt, lock_document, proof, wheel
+from tests.packages.web.hostile import Hostile, Request, always, answer
 from tests.packages.wheels import make_wheel
-from tests.web.hostile import Hostile, Request, always, answer
 
 MADE = [make_wheel(Path(tempfile.mkdtemp()), name) for name in ("aa", "bb")]
 CONTENT = {each.name: each.read_bytes() for each in MADE}

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from envlock.containers.plan import plan
 from envlock.data import Horizon, read
 from envlock.data.determinism import load_recipe_table
 from envlock.data.runtime_tables import load_cuda_table
 from envlock.diagnosis.checks import diagnose
-from envlock.images.needs import collect_needs
-from envlock.images.sources import slim
-from envlock.numerics.upgrade_verdict import list_switch_changes
+from envlock.evidence.upgrade.upgrade_verdict import list_switch_changes
+from envlock.image.bases.needs import collect_needs
+from envlock.image.bases.sources import slim
+from envlock.image.plan import plan
+from envlock.linter.lint import lint
 from envlock.runtime.recipe import warn_beyond_recipes
 from envlock.runtime.release import describe_beyond
-from envlock.workflows.lint import lint
-from tests.containers.plans import BASES, lock, model, without
 from tests.data.test_tables import TABLES
 from tests.diagnosis.environments import changed, clean
-from tests.images.asking import TABLES as IMAGES
-from tests.images.asking import facts
+from tests.image.bases.asking import TABLES as IMAGES
+from tests.image.bases.asking import facts
+from tests.image.plans import BASES, lock, model, without
 from tests.trees import put
 
 THROUGH = load_recipe_table().horizon.through

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from envlock.data import Row, image_tables, read
-from envlock.images.reference import Reference, parse
+from envlock.image.bases.reference import Reference, parse
 from envlock.runtime.release import minor, parse_release
 
 TABLES = image_tables.load_image_tables()

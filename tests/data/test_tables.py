@@ -149,7 +149,7 @@ def test_functional_holds_the_variables_that_replace_what_computes() -> None:
 def test_every_table_is_looked_at_here() -> None:
     """Elsewhere: cuda and gpu (test_gpu_and_cuda_tables.py), recipes and operations (test_determinism_tables.py).
 
-    Launchers: tests/runtime/test_launchers.py; makers: tests/divergence/test_makers.py; replay: test_canary_table.py.
+    Launchers: tests/runtime/test_launchers.py; makers: tests/evidence/diverge/test_makers.py; replay: test_canary_table.py.
         Backends: tests/collectors/test_backends.py; loaded: tests/loaded/test_roles.py.
     """
     elsewhere = {*AUTHORING, "backends", "determinism_recipes", "files", "launchers", "loaded", "makers", "operations"}

@@ -20,13 +20,13 @@ from envlock.diagnosis import flag_checks, gpu_checks, library_checks, package_c
 from envlock.diagnosis import variable_checks as environ
 from envlock.diagnosis.checks import CHECKS, diagnose
 from envlock.diagnosis.diagnosed_environment import Environment, GpuHealth, Requirement, SharedFiles
+from envlock.diagnosis.doctor import make_report
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.doctor_table import load_doctor_table, load_titles
 from envlock.diagnosis.tensorflow_state import ObservedState
 from envlock.diagnosis.variable_values import list_fixes
 from envlock.reports import render
 from envlock.runtime.report import Finding
-from envlock.workflows.doctor import make_report
 from tests.diagnosis.environments import LINES, changed, clean
 from tests.golden_files import assert_as_golden
 

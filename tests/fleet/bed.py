@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.containers.bed.debian import BedError, fetch, unpack
+from tests.image.bed.debian import BedError, fetch, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".venvs" / "fleet"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import absent
-from tests.containers.bed.debian import BedError
 from tests.exhaustive import first
 from tests.fleet import bed
+from tests.image.bed.debian import BedError
 
 ODD = Path(__file__).with_name("odd.sh")
 RANKS = 8

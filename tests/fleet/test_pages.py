@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command, absent
-from tests.containers.bed.debian import BedError
 from tests.exhaustive import exhaustive, first
 from tests.fleet import bed, pages
 from tests.fleet.conftest import MPIS, mpi_python_of, mpirun_of
-from tests.forms.pushed import pushed
+from tests.image.bed.debian import BedError
+from tests.image.forms.pushed import pushed
 from tests.locks import encode
 from tests.test_documentation import FENCE
 

@@ -38,9 +38,9 @@ from envlock.runtime.policies import Policy, names
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table
 from envlock.workflows.fleet import check_fleet
+from tests.evidence.canaries import section
 from tests.exhaustive import exhaustive
 from tests.fleet.ranks import Made, facts, lockfile, rank
-from tests.numerics.canaries import section
 from tests.test_documentation import ROOT
 
 ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}

@@ -14,8 +14,8 @@ import pytest
 
 from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.files import parse
+from envlock.linter.lint import lint
 from envlock.linter.linter import Settings, check
-from envlock.workflows.lint import lint
 
 PROGRAM = Path(__file__).with_name("obeyed_program.py")
 ELSEWHERE = {

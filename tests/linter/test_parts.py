@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from envlock.linter.files import find, find_installed
+from envlock.linter.lint import lint as lint_paths
 from envlock.linter.linter import Settings, lint
 from envlock.reports.text import render
-from envlock.workflows.lint import lint as lint_paths
 from tests.machines import write
 
 DRAW = "import numpy as np\n\n\ndef {}():\n    return np.random.rand()\n"

@@ -1,4 +1,4 @@
-"""What an image has of its base, as a build writes it into the image's lockfile; with an engine in containers/test_build.py."""
+"""What an image has of its base, as a build writes it into the image's lockfile; with an engine in tests/image/test_build.py."""
 
 from __future__ import annotations
 

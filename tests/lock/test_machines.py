@@ -27,8 +27,8 @@ from envlock.runtime.machines import (
 )
 from envlock.runtime.policies import Policy
 from envlock.workflows.diff import diff
+from tests.evidence.canaries import section
 from tests.locks import FACTS, document, encode
-from tests.numerics.canaries import section
 
 LAPTOP: dict[str, Any] = {
     "cpu": {"model_name": "Laptop", "flags": ["avx2"], "affinity_count": 8},

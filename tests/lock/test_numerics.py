@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from envlock.lock.document import dump, parse, validate
 from envlock.lock.numerics import SAMPLES, Operation
 from envlock.runtime.errors import LockfileError
+from tests.evidence.canaries import conditions, result, section
 from tests.locks import document, encode
-from tests.numerics.canaries import conditions, result, section
 
 
 def test_it_round_trips() -> None:

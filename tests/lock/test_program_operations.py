@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from envlock.lock.numerics import parse_numerics
-from tests.numerics.canaries import section, with_program
+from tests.evidence.canaries import section, with_program
 
 
 def refused(change: dict[str, Any], *path: str) -> str:
@@ -61,7 +61,7 @@ def test_what_is_covered_and_what_is_left_out_adds_up() -> None:
 def test_a_reason_is_one_of_those_that_reports_know() -> None:
     from typing import get_args
 
+    from envlock.lock.lock_text import LEFT_OUT
     from envlock.lock.numerics import LeftOut
-    from envlock.reports.canary_text import LEFT_OUT
 
     assert sorted(get_args(LeftOut)) == sorted(LEFT_OUT)

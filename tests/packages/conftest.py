@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envlock.web.client import CA_VARIABLES, Client
-from envlock.web.limits import Limits
+from envlock.packages.web.client import CA_VARIABLES, Client
+from envlock.packages.web.limits import Limits
 from tests.packages.server import IndexServer, index_server
 
 QUICK = Limits(

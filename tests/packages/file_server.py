@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from tests.web.hostile import Hostile, Reply, Request, answer, hostile
+from tests.packages.web.hostile import Hostile, Reply, Request, answer, hostile
 
 
 @contextmanager

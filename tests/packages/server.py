@@ -22,7 +22,7 @@ from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name
 
-from tests.web.hostile import Hostile, Request, answer, hostile
+from tests.packages.web.hostile import Hostile, Request, answer, hostile
 
 TROUBLES = {
     "wrong hash": "pages give the sha256 of something else",

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from envlock.images.choose import candidates
-from envlock.images.needs import BaseNeeds
+from envlock.image.bases.choose import candidates
+from envlock.image.bases.needs import BaseNeeds
+from envlock.image.images import refresh_tables
 from envlock.packages.archives import MIRROR, fetch_python, find_newest_python
+from envlock.reports.progress import Silent
 from envlock.runtime.errors import OutsideError
-from envlock.workflows.images import refresh_tables
-from envlock.workflows.progress import Silent
-from tests.images.asking import TABLES
-from tests.web.hostile import Hostile, Request, answer, hostile
+from tests.image.bases.asking import TABLES
+from tests.packages.web.hostile import Hostile, Request, answer, hostile
 
 pytestmark = pytest.mark.network
 

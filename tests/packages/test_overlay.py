@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from envlock.evidence.bisect.bisect import read_hashes
 from envlock.guest import launch
 from envlock.lock.document import validate
 from envlock.packages import overlay
 from envlock.packages.overlay import Wanted, install_overlay
 from envlock.runtime.errors import OutsideError
-from envlock.workflows.bisect import read_hashes
 from tests.locks import document
 from tests.packages.wheels import make_wheel
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from envlock.containers.foresight import find_overwritten as foresee
-from envlock.containers.layers import Wheel
+from envlock.image.foresight import find_overwritten as foresee
+from envlock.image.layers import Wheel
 from envlock.lock.models import PackageIdentity
 from envlock.packages import file_verification, installed_distributions
 from envlock.packages.installation import Installation
 from envlock.packages.prover import prove
 from envlock.runtime.report import ERROR, WARNING
-from tests.containers.bed.session import Bed
-from tests.containers.project import Project
-from tests.containers.stocked import captured
+from tests.image.bed.session import Bed
+from tests.image.project import Project
+from tests.image.stocked import captured
 from tests.packages.offered import FolderIndex
 from tests.packages.wheels import make_wheel
 

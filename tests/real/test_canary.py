@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from envlock.data.canary_tables import load_canary_table
+from envlock.evidence.canary.canary_comparison import Comparison, compare
+from envlock.evidence.canary.canary_run import Settings, compute
 from envlock.lock.numerics import Numerics
-from envlock.numerics.canary.canary_comparison import Comparison, compare
-from envlock.numerics.canary.canary_run import Settings, compute
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from envlock.numerics.canary.canary_run import Settings
-from envlock.numerics.canary.program_operations import replay
+from envlock.evidence.canary.canary_run import Settings
+from envlock.evidence.canary.program_operations import replay
 from tests.conftest import activate
 from tests.exhaustive import exhaustive
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from envlock.numerics.results import Results, read
+from envlock.evidence.results import Results, read
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
 

@@ -15,6 +15,7 @@ import pytest
 from refresh.__main__ import DATA, MODULES, refresh
 from refresh.web import Web
 
+from tests.packages.web.hostile import Reply, Request, always, answer
 from tests.refresh.test_refresh import (
     DAY,
     DEVICES,
@@ -35,7 +36,6 @@ from tests.refresh.test_refresh import (
     recorded,
     rows,
 )
-from tests.web.hostile import Reply, Request, always, answer
 
 pytestmark = pytest.mark.network
 

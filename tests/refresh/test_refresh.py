@@ -22,12 +22,12 @@ from refresh.__main__ import DATA, LIMIT, MODULES, check_ages, refresh
 from refresh.rows import find_list, format_row, parse_row
 from refresh.web import Web
 
-from envlock.web.limits import Limits
+from envlock.packages.web.limits import Limits
 from tests.diagnosis.test_fatbin import fatbin, image, library
 from tests.golden_files import assert_as_golden
 from tests.packages.file_server import files
 from tests.packages.server import IndexServer, index_server
-from tests.web.hostile import Reply, always, answer
+from tests.packages.web.hostile import Reply, always, answer
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.network

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from tests.packages.file_server import files
+from tests.packages.web.hostile import Reply, always, answer
 from tests.refresh.test_refresh import IMAGES, PLACES, PRODUCTS, RECORDED, ROOT, rows
-from tests.web.hostile import Reply, always, answer
 
 pytestmark = [pytest.mark.network, pytest.mark.processes]
 
@@ -145,7 +145,7 @@ def test_what_the_sources_say_becomes_one_pull_request(tmp_path: Path, remote: P
     assert runner.run("propose") == (JOBS["propose"]["steps"][-1]["name"], 0)
     changed = git("diff", "--name-only", "main", "refresh", folder=remote).split()
     assert "envlock/data/python_images.toml" in changed
-    assert [name for name in changed if not name.startswith(("envlock/", "docs/", "tests/images/golden/"))] == []
+    assert [name for name in changed if not name.startswith(("envlock/", "docs/", "tests/image/bases/golden/"))] == []
     title = "--title Refresh the tables: new or longer rows: 1 --body-file answers/text.md"
     assert runner.asked() == [
         "auth setup-git",

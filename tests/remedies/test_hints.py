@@ -24,70 +24,70 @@ import pytest
 
 import envlock as package
 from envlock.cli import app
-from envlock.containers import quoting, standalone
-from envlock.containers.additions import parse_additions
-from envlock.containers.copies import collect
-from envlock.containers.debian import parse_apt_request
-from envlock.containers.engines import buildx, daemon
-from envlock.containers.engines.container_run import Finished, Start
-from envlock.containers.engines.engine import check_name
-from envlock.containers.engines.engine_errors import EngineError, explain
-from envlock.containers.engines.find import find as find_engine
-from envlock.containers.engines.process import ask
-from envlock.containers.foresight import find_overwritten
-from envlock.containers.ignore_files import IgnoreFiles
-from envlock.containers.image_verification import ask_entrypoint
-from envlock.containers.inside import ensure_image, look_inside
-from envlock.containers.layers import Wheel
-from envlock.containers.local_base import make_finder
-from envlock.containers.payload import list_wheels
-from envlock.containers.plan import plan
-from envlock.divergence import observed_runs
-from envlock.divergence.observed_runs import Request
+from envlock.evidence import session
+from envlock.evidence.canary.canary_run import Settings
+from envlock.evidence.canary.program_operations import replay
+from envlock.evidence.diverge import observed_runs
+from envlock.evidence.diverge.observed_runs import Request
 from envlock.fleet.jobs import choose_job
 from envlock.fleet.ranks import find_rank
 from envlock.fleet.reduction import choose_policy
-from envlock.forms import deployment, slsa
 from envlock.guest import launch
 from envlock.guest.target import parse_target as parse_program
-from envlock.images.candidate import PythonArchive
-from envlock.images.choose import candidates
-from envlock.images.logins import find_login
-from envlock.images.manifest import find_manifest
-from envlock.images.needs import collect_needs
-from envlock.images.preflight import check_base
-from envlock.images.reference import name_local_image, parse_digest, parse_mirror, parse_platform
-from envlock.images.reference import parse as parse_image
-from envlock.images.registry import Registry
+from envlock.image import quoting, standalone
+from envlock.image.additions import parse_additions
+from envlock.image.bases.candidate import PythonArchive
+from envlock.image.bases.choose import candidates
+from envlock.image.bases.logins import find_login
+from envlock.image.bases.manifest import find_manifest
+from envlock.image.bases.needs import collect_needs
+from envlock.image.bases.preflight import check_base
+from envlock.image.bases.reference import name_local_image, parse_digest, parse_mirror, parse_platform
+from envlock.image.bases.reference import parse as parse_image
+from envlock.image.bases.registry import Registry
+from envlock.image.copies import collect
+from envlock.image.debian import parse_apt_request
+from envlock.image.engines import buildx, daemon
+from envlock.image.engines.container_run import Finished, Start
+from envlock.image.engines.engine import check_name
+from envlock.image.engines.engine_errors import EngineError, explain
+from envlock.image.engines.find import find as find_engine
+from envlock.image.engines.process import ask
+from envlock.image.foresight import find_overwritten
+from envlock.image.forms import deployment, slsa
+from envlock.image.ignore_files import IgnoreFiles
+from envlock.image.image_verification import ask_entrypoint
+from envlock.image.inside import ensure_image, look_inside
+from envlock.image.layers import Wheel
+from envlock.image.local_base import make_finder
+from envlock.image.payload import list_wheels
+from envlock.image.plan import plan
+from envlock.image.push import parse_target
 from envlock.integrations import jupyter
 from envlock.linter.baseline import parse_baseline
 from envlock.lock.models import DebianPackage
-from envlock.numerics import session
-from envlock.numerics.canary.canary_run import Settings
-from envlock.numerics.canary.program_operations import replay
+from envlock.lock.settings import load
 from envlock.packages import overlay
 from envlock.packages.archives import fetch_debian
 from envlock.packages.index import PackageIndex, Target
 from envlock.packages.installer import choose_installer
 from envlock.packages.local_wheels import find_named_wheels
 from envlock.packages.upgrade_resolution import parse_wishes
+from envlock.packages.web.client import Client
+from envlock.packages.web.web_errors import WebError
 from envlock.packages.wheelhouse import fetch_wheels
 from envlock.reports import render
 from envlock.runtime.environment_line import parse_line
 from envlock.runtime.errors import EnvlockError
 from envlock.runtime.files import image_baseline
 from envlock.runtime.user_cache import require_cache
-from envlock.web.client import Client
-from envlock.web.web_errors import WebError
-from envlock.workflows.push import parse_target
-from envlock.workflows.settings import load
 from tests.cli.test_verify_command import captured
 from tests.conftest import Command
-from tests.containers import plans
-from tests.divergence import traces
-from tests.forms.pushed import pushed
-from tests.images.asking import TABLES
-from tests.images.experts import UBUNTUS, locked
+from tests.evidence.diverge import traces
+from tests.image import plans
+from tests.image.bases.asking import TABLES
+from tests.image.bases.experts import UBUNTUS, locked
+from tests.image.forms.pushed import pushed
 from tests.packages.wheels import make_wheel
 from tests.remedies.rows import UNSAID, list_hints, load_hints
 
@@ -455,7 +455,7 @@ CASES = (
     ),
     Case("packages/imports.py", "capture --for nothing.py", "name a file of the project", "capture --for step.py"),
     Case(
-        "workflows/canary.py",
+        "evidence/canary/canary.py",
         "verify --numerics",
         "`envlock capture --canary`",
         "capture --canary",
@@ -505,7 +505,7 @@ CASES = (
         f"verify --python {OWN}",
     ),
     Case(
-        "workflows/live_environment.py",
+        "packages/live_environment.py",
         both(
             edit(lambda lock: lock["facts"]["packages"]["typer"].update(version="0.0")),
             "upgrade envlock.lock step.py:step --with six==1.0",
@@ -548,29 +548,27 @@ CASES = (
     ),
     Case("workflows/ignore.py", "ignore numpy --reason x", "`envlock capture --only numpy`", "capture --only numpy"),
     Case("workflows/ignore.py", "ignore cpu.quota --reason ''", "say in one line", "ignore cpu.quota --reason slow"),
+    Case("lock/settings.py", "ignore cpu.flag --reason x", "did you mean `cpu.flags`", "ignore cpu.flags --reason x"),
+    Case("lock/settings.py", "explain cpu.flag", "did you mean `cpu.flags`", "explain cpu.flags"),
+    Case("diagnosis/codes.py", "explain ENV2O1", "did you mean `ENV201`", "explain ENV201"),
+    Case("lock/settings.py", settings('polcy = "strict"'), "`policy`", settings('policy = "strict"')),
     Case(
-        "workflows/settings.py", "ignore cpu.flag --reason x", "did you mean `cpu.flags`", "ignore cpu.flags --reason x"
-    ),
-    Case("workflows/settings.py", "explain cpu.flag", "did you mean `cpu.flags`", "explain cpu.flags"),
-    Case("workflows/codes.py", "explain ENV2O1", "did you mean `ENV201`", "explain ENV201"),
-    Case("workflows/settings.py", settings('polcy = "strict"'), "`policy`", settings('policy = "strict"')),
-    Case(
-        "workflows/settings.py",
+        "lock/settings.py",
         settings('policy = {a = "b"}'),
         '"cpu.flags" = "superset"',
         settings('policy = {"cpu.flags" = "superset"}'),
     ),
-    Case("workflows/settings.py", settings('entry = "a.py"'), 'entry = ["', settings('entry = ["step.py"]')),
+    Case("lock/settings.py", settings('entry = "a.py"'), 'entry = ["', settings('entry = ["step.py"]')),
     Case(
-        "workflows/settings_changes.py",
+        "lock/settings_changes.py",
         both(settings('policy = {"cpu.flags" = "superset"}'), "ignore cpu.quota --reason x"),
         "write it as `[tool.envlock.policy]`",
         both(settings('[tool.envlock.policy]\n"cpu.flags" = "superset"'), "ignore cpu.quota --reason x"),
     ),
     # The linter.
-    Case("workflows/lint.py", "lint --tf two", "such as 2.16.2", "lint --tf 2.16.2"),
+    Case("linter/lint.py", "lint --tf two", "such as 2.16.2", "lint --tf 2.16.2"),
     Case(
-        "workflows/lint.py",
+        "linter/lint.py",
         "lint --baseline a.json",
         "`envlock lint --baseline FILE --write-baseline`",
         both("lint --baseline a.json --write-baseline", "lint --baseline a.json"),
@@ -589,41 +587,41 @@ CASES = (
     # Runs and evidence.
     Case("guest/target.py", "repeat nothing.py:step", "write SCRIPT.py[:FUNCTION]", "repeat step.py:step --runs 2"),
     Case("guest/target.py", "repeat step.py:nothing", "`envlock repeat --help`", "repeat --help"),
-    Case("workflows/repeat.py", "repeat step.py:step --runs 1", "use `--runs 2`", "repeat step.py:step --runs 2"),
+    Case("evidence/repeat/repeat.py", "repeat step.py:step --runs 1", "use `--runs 2`", "repeat step.py:step --runs 2"),
     Case(
-        "workflows/repeat.py",
+        "evidence/repeat/repeat.py",
         "repeat step.py:step --save old",
         "name a new folder",
         "repeat step.py:step --runs 2 --save new",
     ),
     Case(
-        "workflows/repeat.py",
+        "evidence/repeat/repeat.py",
         "repeat step.py:step --save far/new",
         "create it first",
         both(lambda folder: (folder / "far").mkdir(), "repeat step.py:step --runs 2 --save far/new"),
     ),
     Case(
-        "workflows/repeat.py",
+        "evidence/repeat/repeat.py",
         "repeat step.py:step --runs 2 --step 5",
         "choose a step from 0 to 0",
         "repeat step.py:step --runs 2 --step 0",
     ),
-    Case("numerics/repeated_runs.py", "repeat step.py --runs 2", "name a function", "repeat step.py:step --runs 2"),
+    Case("evidence/repeated_runs.py", "repeat step.py --runs 2", "name a function", "repeat step.py:step --runs 2"),
     Case(
-        "numerics/results.py",
+        "evidence/results.py",
         "repeat --compare a b",
         "`envlock repeat --save`",
         both("repeat step.py:step --runs 2 --save a", "repeat step.py:step --runs 2 --save b", "repeat --compare a b"),
     ),
     Case(
-        "workflows/bisect.py",
+        "evidence/bisect/bisect.py",
         "bisect envlock.lock envlock.lock step.py:step",
         "`envlock diff A B`",
         both(change_lock, "diff envlock.lock other.lock"),
         code=1,
     ),
     Case(
-        "workflows/upgrade.py",
+        "evidence/upgrade/upgrade.py",
         "upgrade envlock.lock step.py:step",
         "add `--with NAME==VERSION`",
         "upgrade envlock.lock step.py:step --with six=1",
@@ -636,79 +634,82 @@ CASES = (
         lambda _: parse_wishes(["six==1"], []),
     ),
     # Images.
-    Case("images/cards.py", "images --gpu foo", "such as sm_120", "images --gpu sm_120"),
-    Case("images/cards.py", "images --gpu Jetson", "such as Jetson Orin NX", "images --gpu 'Jetson Orin NX'"),
+    Case("image/bases/cards.py", "images --gpu foo", "such as sm_120", "images --gpu sm_120"),
+    Case("image/bases/cards.py", "images --gpu Jetson", "such as Jetson Orin NX", "images --gpu 'Jetson Orin NX'"),
     Case(
-        "images/reference.py",
+        "image/bases/reference.py",
         lambda _: parse_image("A B"),
         "like nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
         lambda _: parse_image("nvcr.io/nvidia/tensorflow:25.02-tf2-py3"),
     ),
     Case(
-        "images/reference.py",
+        "image/bases/reference.py",
         lambda _: parse_mirror("nvcr.io"),
         "such as nvcr.io=harbor.example/nvcr",
         lambda _: parse_mirror("nvcr.io=harbor.example/nvcr"),
     ),
     Case(
-        "images/reference.py",
+        "image/bases/reference.py",
         lambda _: parse_digest("sha256:1"),
         "sha256: and 64 hexadecimal digits",
         lambda _: parse_digest(DIGEST),
     ),
     Case(
-        "images/reference.py", lambda _: parse_platform("mips"), "linux/amd64", lambda _: parse_platform("linux/amd64")
+        "image/bases/reference.py",
+        lambda _: parse_platform("mips"),
+        "linux/amd64",
+        lambda _: parse_platform("linux/amd64"),
     ),
     Case(
-        "workflows/push.py",
+        "image/push.py",
         lambda _: parse_target(None),
         "add `--tag registry/name:tag`",
         lambda _: parse_target("registry.example/name:tag"),
     ),
     Case(
-        "images/logins.py",
+        "image/bases/logins.py",
         both(write("config.json", "{"), with_variables(lambda _: find_login("ghcr.io"), DOCKER_CONFIG=".")),
         "name another folder in DOCKER_CONFIG",
         with_variables(lambda _: find_login("ghcr.io"), DOCKER_CONFIG="old"),
     ),
     Case(
-        "containers/engines/engine.py",
+        "image/engines/engine.py",
         lambda _: check_name("Team/train:1"),
         "such as team/train:1",
         lambda _: check_name("team/train:1"),
     ),
     Case(
-        "containers/additions.py",
+        "image/additions.py",
         lambda _: parse_additions({"command": "python"}, [], "x"),
         'command = ["python"]',
         lambda _: parse_additions({"command": ["python"]}, [], "x"),
     ),
     Case(
-        "containers/additions.py",
+        "image/additions.py",
         lambda _: parse_additions({"workdir": "/app/../x"}, [], "x"),
         'workdir = "/app"',
         lambda _: parse_additions({"workdir": "/app"}, [], "x"),
     ),
     Case(
-        "containers/additions.py",
+        "image/additions.py",
         lambda _: parse_additions({"user": "me"}, [], "x"),
         'such as "1000"',
         lambda _: parse_additions({"user": "1000"}, [], "x"),
     ),
     Case(
-        "containers/debian.py",
+        "image/debian.py",
         lambda _: parse_apt_request({"apt": "ffmpeg"}, "x"),
         'apt = ["libgl1", "ffmpeg=7:5.1.6-0"]',
         lambda _: parse_apt_request({"apt": ["libgl1", "ffmpeg=7:5.1.6-0"]}, "x"),
     ),
     Case(
-        "containers/ignore_files.py",
+        "image/ignore_files.py",
         lambda folder: IgnoreFiles(folder, ["["]),
         "write it like `data/**`",
         lambda folder: IgnoreFiles(folder, ["data/**"]),
     ),
     Case(
-        "containers/copies.py",
+        "image/copies.py",
         lambda folder: collect(folder, ["../x"], folder / "env"),
         "such as `copy = [",
         lambda folder: collect(folder, ["step.py"], folder / "env"),
@@ -754,9 +755,11 @@ CASES = (
         "sync --new other --dry-run",
         another="",
     ),
-    Case("images/choose.py", "build --base foo --dry-run", "use foo:TAG", "build --base foo:1 --dry-run --offline"),
     Case(
-        "web/client.py",
+        "image/bases/choose.py", "build --base foo --dry-run", "use foo:TAG", "build --base foo:1 --dry-run --offline"
+    ),
+    Case(
+        "packages/web/client.py",
         with_variables(lambda _: Client(), SSL_CERT_FILE="nothing.pem"),
         "SSL_CERT_FILE",
         both(write("own.pem", ""), with_variables(lambda _: Client(), SSL_CERT_FILE="own.pem")),
@@ -779,9 +782,9 @@ CASES = (
         lambda folder: list(fetch_wheels([], folder / "wheels", Mock(), cache=folder / "cache")),
     ),
     Case("packages/archives.py", fetch_into("step.py"), "name a writable folder", fetch_into("debs")),
-    Case("containers/foresight.py", find_damaged, "remove it", find_renewed),
+    Case("image/foresight.py", find_damaged, "remove it", find_renewed),
     Case(
-        "containers/quoting.py",
+        "image/quoting.py",
         lambda _: quoting.safe("1; rm", "version", "facts.python.version"),
         "again with `envlock capture`",
         both(
@@ -790,7 +793,7 @@ CASES = (
         ),
     ),
     Case(
-        "containers/engines/process.py",
+        "image/engines/process.py",
         lambda _: ask("no-engine", "info"),
         "install no-engine",
         both(
@@ -799,7 +802,7 @@ CASES = (
         ),
     ),
     Case(
-        "images/registry.py",
+        "image/bases/registry.py",
         lambda _: Registry(Client()).find(PYTHON_IMAGE, "linux/amd64"),
         "add a tag",
         lambda _: Registry(Mock(get=Mock(side_effect=WebError("no route")))).find(
@@ -808,14 +811,14 @@ CASES = (
         another="cannot look up",
     ),
     Case(
-        "images/manifest.py",
+        "image/bases/manifest.py",
         lambda _: find_manifest("linux/amd64", MANIFESTS, PYTHON_IMAGE),
         "`--platform`",
         lambda _: find_manifest("linux/arm64", MANIFESTS, PYTHON_IMAGE),
     ),
     # Engines and images, of which stand-ins say what real ones do.
     Case(
-        "containers/engines/buildah.py",
+        "image/engines/buildah.py",
         both(
             write_program("bin/buildah", '[ $1 != inspect ] && echo \'{"version": "1"}\''),
             with_programs(run_in_buildah(gpus=True)),
@@ -825,7 +828,7 @@ CASES = (
         another="the container engine failed|cannot",
     ),
     Case(
-        "containers/engines/buildx.py",
+        "image/engines/buildx.py",
         both(write_program("bin/docker", "exit 1"), with_programs(lambda _: buildx.require_plugin())),
         "install the buildx plugin",
         both(
@@ -834,7 +837,7 @@ CASES = (
         ),
     ),
     Case(
-        "containers/engines/daemon.py",
+        "image/engines/daemon.py",
         both(
             write_program(
                 "bin/docker", "[ -z $DOCKER_CONTEXT ] && echo '\"unix:///x\"' || { echo not found >&2; exit 1; }"
@@ -845,50 +848,50 @@ CASES = (
         with_programs(lambda _: daemon._find_context_host()),
     ),
     Case(
-        "containers/engines/engine_errors.py",
+        "image/engines/engine_errors.py",
         fail_to_build,
         "let envlock write it again",
         "build --dry-run --offline",
     ),
     Case(
-        "containers/image_verification.py",
+        "image/image_verification.py",
         lambda _: ask_entrypoint(lambda argv: Finished(1, "", "no Python"), []),
         "start the image by hand",
         lambda _: ask_entrypoint(lambda argv: Finished(0, "[]", ""), []),
     ),
     Case(
-        "containers/inside.py",
+        "image/inside.py",
         lambda _: ensure_image(make_engine("x-arm64"), "x-arm64", print),
         "name the image for linux/amd64",
         lambda _: ensure_image(make_engine("x-amd64"), "x-amd64", print),
     ),
     Case(
-        "containers/inside.py",
+        "image/inside.py",
         lambda _: look_inside(make_engine("x", ended=Finished(127, "", "")), "x"),
         "name its interpreter with `--python`",
         lambda _: look_inside(make_engine("x", ended=Finished(0, ANSWER, "")), "x", "/opt/conda/bin/python"),
     ),
     Case(
-        "containers/local_base.py",
+        "image/local_base.py",
         lambda _: make_finder(make_engine(), Mock())(LOCAL_BASE, "linux/amd64"),
         "load or build it there",
         lambda _: make_finder(make_engine("0" * 64), Mock())(LOCAL_BASE, "linux/amd64"),
     ),
-    Case("images/preflight.py", choose_base(SLIM), f"`--base {UBUNTU}`", choose_base(UBUNTU)),
+    Case("image/bases/preflight.py", choose_base(SLIM), f"`--base {UBUNTU}`", choose_base(UBUNTU)),
     Case(
-        "forms/deployment.py",
+        "image/forms/deployment.py",
         "export --format compose",
         "`envlock build` to build and record one",
         lambda _: deployment.describe_deployment(plans.model(pushed()), local=True),
     ),
     Case(
-        "forms/slsa.py",
+        "image/forms/slsa.py",
         "export --format slsa",
         "`envlock build` to build and record one",
         lambda _: slsa.render(plans.model(pushed())),
     ),
     Case(
-        "workflows/build.py",
+        "image/build.py",
         "build --rebuild",
         "`envlock build` to build and record one",
         "build --dry-run --offline",
@@ -903,40 +906,40 @@ CASES = (
         ),
     ),
     Case(
-        "containers/payload.py",
+        "image/payload.py",
         lambda folder: list_wheels(folder / "step.py"),
         "name a folder",
         lambda folder: list_wheels(folder / "old"),
     ),
     Case(
-        "containers/plan.py",
+        "image/plan.py",
         lambda _: plan(plans.model(plans.lock(identity=...)), plans.BASES["wheels"], []),
         "`envlock capture --hashes`",
         lambda _: plans.planned("wheels"),
     ),
     Case(
-        "containers/standalone.py",
+        "image/standalone.py",
         both(write("python.tar.gz", "cut off"), unpack_python),
         "remove it and run `envlock build` again",
         both(lambda folder: (folder / "python.tar.gz").write_bytes(PYTHON_ARCHIVE), unpack_python),
     ),
     # TensorFlow, which is not in this environment, or crashes where a stand-in does.
     Case(
-        "divergence/observed_runs.py",
+        "evidence/diverge/observed_runs.py",
         lambda _: observed_runs._check_answers({"callbacks": "it has none"}, ask_for_runs()),
         "use `envlock repeat`",
         "repeat step.py:step --runs 2",
     ),
-    Case("numerics/session.py", run_once, "try `envlock repeat step.py:step`", "repeat step.py:step"),
+    Case("evidence/session.py", run_once, "try `envlock repeat step.py:step`", "repeat step.py:step"),
     Case(
-        "numerics/canary/program_operations.py",
+        "evidence/canary/program_operations.py",
         lambda _: replay({}, OWN, Settings(), gpus=False, seconds=1.0, environ=None),
         "run `envlock doctor`",
         "doctor",
         code=1,
     ),
     Case(
-        "numerics/canary/canary_run.py",
+        "evidence/canary/canary_run.py",
         both(make_tensorflow_that_crashes, with_variables("capture --canary", PYTHONPATH="crashes")),
         "run `envlock doctor`",
         with_variables("doctor", PYTHONPATH="crashes"),
@@ -952,13 +955,13 @@ CASES = (
     Case("integrations/wandb.py", log_to_wandb(None), "call `wandb.init()` first", log_to_wandb(Mock())),
     # Traces.
     Case(
-        "divergence/trace.py",
+        "evidence/diverge/trace.py",
         both(write_trace("a.jsonl"), write_trace("b.jsonl"), "diverge compare a.json b.jsonl"),
         "check the path",
         "diverge compare a.jsonl b.jsonl",
     ),
     Case(
-        "divergence/two_traces.py",
+        "evidence/diverge/two_traces.py",
         both(write_trace("a", mode="graph"), write_trace("b"), "diverge compare a b"),
         "record both with this envlock",
         both(write_trace("a"), "diverge compare a b"),
@@ -1131,7 +1134,7 @@ def test_a_run_that_took_too_long_is_not_told_again_what_was_done(folder: Path) 
 STARTERS = {
     "cli/run.py",
     "workflows/run.py",
-    "workflows/interpreter.py",
+    "lock/interpreter.py",
     "fleet/command.py",
     "fleet/rank_process.py",
 }

@@ -10,26 +10,31 @@ import pytest
 
 from envlock.diagnosis import loaded_cuda
 from envlock.diagnosis.checks import diagnose
+from envlock.diagnosis.doctor import make_report as doctor_report
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.tensorflow_state import ObservedState
-from envlock.divergence import two_traces
-from envlock.divergence.comparison import Difference
-from envlock.divergence.evidence import Suspect
-from envlock.divergence.live_dataset import report_of as dataset_report
-from envlock.divergence.pipeline import Body, Graph, Node
-from envlock.divergence.trace import Operation, Place, Record
-from envlock.divergence.trace import Value as Quantity
+from envlock.evidence import results
+from envlock.evidence.bisect import bisection
+from envlock.evidence.canary import canary as canaries
+from envlock.evidence.canary.canary_run import Canary
+from envlock.evidence.diverge import two_traces
+from envlock.evidence.diverge.comparison import Difference
+from envlock.evidence.diverge.evidence import Suspect
+from envlock.evidence.diverge.live_dataset import report_of as dataset_report
+from envlock.evidence.diverge.pipeline import Body, Graph, Node
+from envlock.evidence.diverge.trace import Operation, Place, Record
+from envlock.evidence.diverge.trace import Value as Quantity
+from envlock.evidence.repeat import outcome
+from envlock.evidence.repeat.matrices import MEASURES, Matrix
+from envlock.evidence.repeat.outcome import Outcome
+from envlock.evidence.results import Run, Value
+from envlock.evidence.upgrade import upgrade_verdict as upgrades
 from envlock.fleet.ranks import Rank
 from envlock.fleet.reduction import reduction
 from envlock.fleet.statement import make_failure
+from envlock.linter.lint import lint as lint_files
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
-from envlock.numerics import bisection, outcome, results
-from envlock.numerics import upgrade_verdict as upgrades
-from envlock.numerics.canary.canary_run import Canary
-from envlock.numerics.matrices import MEASURES, Matrix
-from envlock.numerics.outcome import Outcome
-from envlock.numerics.results import Run, Value
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.files.findings import Fault
@@ -37,17 +42,14 @@ from envlock.runtime.files.findings import make_findings as file_findings
 from envlock.runtime.finding_place import Where
 from envlock.runtime.judgement import judge
 from envlock.runtime.report import INFO, Finding, Report, sort_findings
-from envlock.workflows import canary as canaries
 from envlock.workflows.diff import diff as compare_locks
-from envlock.workflows.doctor import make_report as doctor_report
-from envlock.workflows.lint import lint as lint_files
 from tests.diagnosis.environments import changed, clean
-from tests.divergence.reports import KNOWN
-from tests.divergence.reports import report as divergence_report
-from tests.divergence.traces import op, value, write
+from tests.evidence.canaries import numerics
+from tests.evidence.diverge.reports import KNOWN
+from tests.evidence.diverge.reports import report as divergence_report
+from tests.evidence.diverge.traces import op, value, write
 from tests.fleet.ranks import rank
 from tests.locks import FACTS, UNAVAILABLE, document
-from tests.numerics.canaries import numerics
 
 Build = Callable[[str, Path, pytest.MonkeyPatch], list[Report]]
 

@@ -17,9 +17,9 @@ from envlock import data
 from envlock.cli import app
 from envlock.cli.lint import LINT_FORMATS
 from envlock.cli.options import DATA_FORMATS
-from envlock.containers.engines import AUTO, ENGINES
 from envlock.fleet.engines import CHOICES as LAUNCHERS
-from envlock.forms import FORMS
+from envlock.image.engines import AUTO, ENGINES
+from envlock.image.forms import FORMS
 from envlock.packages.export_formats import FORMATS as EXPORTS
 from envlock.reports import FORMATS, render
 from envlock.reports.file_tables import is_file

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from envlock.containers import standalone
 from envlock.guest.image import unpack
+from envlock.image import standalone
 from envlock.packages.wheel_files import read_wheel_record
 from envlock.runtime.archives import DamagedArchiveError, open_tar, open_zip, reading
 from envlock.runtime.errors import EnvlockError, LockfileError

@@ -15,8 +15,8 @@ from envlock.runtime.judgement import judge, judge_here
 from envlock.runtime.machine_proof import list_results
 from envlock.runtime.policies import Policy, is_protected, names
 from envlock.runtime.report import Report
+from tests.evidence.canaries import section
 from tests.locks import document
-from tests.numerics.canaries import section
 
 FACTS: dict[str, Any] = {
     "python": {"version": "3.11.7"},

@@ -16,8 +16,8 @@ from envlock.runtime.judgement import judge
 from envlock.runtime.machine_proof import list_results
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table
+from tests.evidence.canaries import section
 from tests.locks import document
-from tests.numerics.canaries import section
 
 OWNERS = [row.owner for row in load_policy_table().exemption]
 FORBIDDEN = {"override", "held", "tooling", "variable"}

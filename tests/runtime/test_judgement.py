@@ -18,8 +18,8 @@ from envlock.runtime.files import deep
 from envlock.runtime.judgement import judge, judge_here, judge_proven, needs_proof, remove_package, verify
 from envlock.runtime.report import ERROR, NO_TENSORFLOW, UNKNOWN, Finding, Report
 from envlock.runtime.user_cache import make_cache
+from tests.evidence.canaries import section
 from tests.locks import document
-from tests.numerics.canaries import section
 
 FACTS: dict[str, Any] = {
     "python": {"version": "3.11.7"},

@@ -13,8 +13,8 @@ from envlock.runtime import machine_proof
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.judgement import judge_here, needs_proof
 from envlock.runtime.report import Report
+from tests.evidence.canaries import section
 from tests.locks import document
-from tests.numerics.canaries import section
 
 FACTS: dict[str, Any] = {
     "cpu": {"model": "1", "intra_op_threads": 16},

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock import data
+from envlock.linter.lint import LintEvidence
 from envlock.reports import render
 from envlock.runtime.compare import compare
 from envlock.runtime.device_ranges import merge_devices
@@ -37,7 +38,6 @@ from envlock.runtime.report import (
     show,
     sort_findings,
 )
-from envlock.workflows.lint import LintEvidence
 
 
 def finding(

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from envlock.containers import known_images
+from envlock.image import known_images
+from envlock.image.supply import WHEELHOUSE, BuildSources
 from envlock.packages import contents, overlay
 from envlock.packages.overlay import Wanted, install_overlay, make_overlay_folder
 from envlock.packages.wheel_cache import WHEELS, prepare
@@ -20,7 +21,6 @@ from envlock.runtime import data_contents, machine_proof
 from envlock.runtime.errors import UsageError
 from envlock.runtime.loaded import identities
 from envlock.runtime.user_cache import find_cache, is_own, make_cache, read_own_file, require_cache
-from envlock.workflows.supply import WHEELHOUSE, BuildSources
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -190,7 +190,7 @@ def test_an_overlay_of_another_user_is_not_run(top: Path, monkeypatch: pytest.Mo
 OWNER = "envlock/runtime/user_cache.py"
 WORDS = ("XDG_CACHE_HOME", ".cache")
 ELSEWHERE = {
-    "envlock/workflows/environments.py": "Poetry's folder: an interpreter there is run only if it is this user's",
+    "envlock/lock/environments.py": "Poetry's folder: an interpreter there is run only if it is this user's",
 }
 HELPERS = ("make_cache", "require_cache", "read_own_file", "make_own_folder")
 FILES = {file.relative_to(ROOT).as_posix(): file for file in sorted((ROOT / "envlock").rglob("*.py"))}

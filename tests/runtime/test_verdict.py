@@ -13,8 +13,8 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.judgement import judge
 from envlock.runtime.machine_proof import list_results
 from envlock.runtime.policies import names
+from tests.evidence.canaries import section
 from tests.locks import document
-from tests.numerics.canaries import section
 
 FACTS: dict[str, Any] = {
     "python": {"version": "3.11.7", "implementation": "cpython", "compiler": "GCC 12.2.0"},

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.inside import Inside, _make_base
+from envlock.image.inside import Inside, _make_base
 from envlock.lock.document import validate
+from envlock.packages import held_packages
 from envlock.packages import installation as installations
+from envlock.packages.hash import HashRequest
+from envlock.packages.live_environment import LiveEnvironment
+from envlock.reports.progress import SILENT
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
-from envlock.workflows import capture, capture_image, held_packages
+from envlock.workflows import capture, capture_image
 from envlock.workflows.capture_requests import Contents
-from envlock.workflows.hash import HashRequest
-from envlock.workflows.live_environment import LiveEnvironment
-from envlock.workflows.progress import SILENT
+from tests.evidence.canaries import section
 from tests.locks import FACTS, UNAVAILABLE, document
-from tests.numerics.canaries import section
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +100,7 @@ def test_the_folders_of_an_environment_are_asked_for_once(monkeypatch: pytest.Mo
         identity={"packages": {}},
         project={"entry": ["train.py"], "held": {}, "observed": {"numpy": "imported"}},
     )
-    monkeypatch.setattr("envlock.workflows.hash.describe_all_installed", lambda *_, **__: {})
+    monkeypatch.setattr("envlock.packages.hash.describe_all_installed", lambda *_, **__: {})
     monkeypatch.setattr("envlock.packages.prover.prove", lambda *_, **__: old.identity)
     new = capture.capture(earlier=old, contents=Contents(hashes=HashRequest()), python=None, progress=SILENT)
     assert new.project is not None

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from envlock.lock.settings import Config
+from envlock.reports.progress import Silent
 from envlock.runtime.extent import Extent
 from envlock.runtime.report import ERROR, Finding, Report
 from envlock.workflows import gate
-from envlock.workflows.progress import Silent
-from envlock.workflows.settings import Config
 from tests.locks import document, encode
 
 RULES: dict[str, Any] = {"name": "bits", "overrides": {"cpu.*": "ignore", "packages.h5py.*": "exact"}}

@@ -23,11 +23,11 @@ import pytest
 import yaml
 
 from envlock.lock.document import validate
+from envlock.lock.locks import load_lock
 from envlock.packages.pins import list_pins, render_pins
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.judgement import judge
 from envlock.workflows import sync
-from envlock.workflows.locks import load_lock
 from envlock.workflows.sync import UNFINISHED, list_machine_differences
 from tests.conftest import Command, absent
 from tests.exhaustive import exhaustive

@@ -11,6 +11,9 @@ import pytest
 
 from envlock.diagnosis import loaded_cuda
 from envlock.lock.document import validate
+from envlock.lock.settings import Config
+from envlock.packages.live_environment import LiveEnvironment
+from envlock.reports.progress import SILENT
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.data_contents import read_contents
 from envlock.runtime.data_files import survey
@@ -18,9 +21,6 @@ from envlock.runtime.extent import Extent
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.report import ERROR, Finding, Report, sort_findings
 from envlock.workflows import gate, verify, verify_further
-from envlock.workflows.live_environment import LiveEnvironment
-from envlock.workflows.progress import SILENT
-from envlock.workflows.settings import Config
 from tests.locks import document, encode
 from tests.machines import write
 

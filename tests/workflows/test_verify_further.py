@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from envlock.diagnosis import loaded_cuda
+from envlock.lock.locks import load_lock
 from envlock.packages import bytecode_comparison, installation
+from envlock.reports.progress import Advance, Silent
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.extent import Extent
 from envlock.runtime.host import Host
 from envlock.runtime.report import ERROR, Finding, Report
 from envlock.workflows import verify, verify_further
-from envlock.workflows.locks import load_lock
-from envlock.workflows.progress import Advance, Silent
+from tests.evidence.canaries import section
 from tests.locks import document, encode
-from tests.numerics.canaries import section
 from tests.packages.installed import Prefix
 
 PACKAGE = {"version": "1.17.0", "origin": None, "wheel_tags": None, "installer": "pip"}

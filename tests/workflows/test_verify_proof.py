@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from envlock.lock.locks import load_lock
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.extent import Extent
 from envlock.runtime.report import ERROR, Finding, Report
 from envlock.workflows import verify, verify_further
-from envlock.workflows.locks import load_lock
+from tests.evidence.canaries import section
 from tests.locks import document, encode
-from tests.numerics.canaries import section
 
 FACTS: dict[str, Any] = {
     "python": {"version": "3.11.7"},

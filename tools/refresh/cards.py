@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from envlock.images.card_names import simplify_name
+from envlock.image.bases.card_names import simplify_name
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.release import parse_release
 from refresh.rows import Asked, Found, Row

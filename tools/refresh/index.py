@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urljoin
 
+from envlock.packages.web.client import Answer, Client, make_refusal
 from envlock.runtime.errors import OutsideError
-from envlock.web.client import Answer, Client, make_refusal
 
 JSON = "application/vnd.pypi.simple.v1+json"
 LARGEST = 64 * 1024 * 1024

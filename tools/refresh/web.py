@@ -26,9 +26,9 @@ from packaging.version import Version
 
 from envlock.packages.archives import download
 from envlock.packages.public_index import PUBLIC_INDEX
+from envlock.packages.web.client import Client, make_refusal
+from envlock.packages.web.limits import Limits
 from envlock.runtime.errors import OutsideError
-from envlock.web.client import Client, make_refusal
-from envlock.web.limits import Limits
 from refresh.index import LARGEST, IndexFile, RemoteFile, list_files
 
 MIRROR = "ENVLOCK_REFRESH_MIRROR"

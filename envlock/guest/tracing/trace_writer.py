@@ -2,7 +2,7 @@
 docs/reference/trace.md.
 
 It runs in the user's interpreter: standard library only, Python 3.8, nothing of this package is
-imported. The reader (`envlock/divergence/trace.py`) takes the format's words and limits from here.
+imported. The reader (`envlock/evidence/diverge/trace.py`) takes the format's words and limits from here.
 
 A trace is gzip of lines of JSON. The first is the header; then come, in the order in which things
 happened:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 EPOCH = 315532800
-"""The time of every file that the build of an image writes (envlock/containers/plan.py)."""
+"""The time of every file that the build of an image writes (envlock/image/plan.py)."""
 
 HEADER = 16
 """Bytes of a .pyc file before the code (PEP 552)."""

@@ -1,0 +1,1 @@
+"""What determinism rests on: programs that are run, and the results that are compared bit for bit."""

@@ -1,0 +1,1 @@
+"""`envlock bisect`: which differences between two lockfiles moved the bits."""

@@ -1,0 +1,1 @@
+"""`envlock repeat`: how much the results of one program differ between runs."""

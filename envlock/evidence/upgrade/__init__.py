@@ -1,0 +1,1 @@
+"""`envlock upgrade`: what newer packages change."""

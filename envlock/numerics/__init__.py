@@ -1,1 +1,0 @@
-"""What a machine computes, compared by its bits: repeated runs and their distances."""

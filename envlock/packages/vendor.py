@@ -1,0 +1,134 @@
+"""Download the wheels whose hashes a lockfile has."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache as once
+from functools import partial
+from pathlib import Path
+
+from packaging.utils import parse_wheel_filename
+
+from envlock.lock.locks import get_name, load_lock
+from envlock.packages.identity import list_proven, split_left_out
+from envlock.packages.index import (
+    Found,
+    NoWheelError,
+    Offer,
+    PackageIndex,
+    Wanted,
+    make_target,
+)
+from envlock.packages.proofs import LeftOut
+from envlock.packages.wheelhouse import Missing, find_unowned
+from envlock.packages.wheelhouse import fetch_wheels as fill
+from envlock.reports.progress import SILENT, Progress
+from envlock.runtime.errors import OutsideError
+from envlock.runtime.user_cache import require_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.locks import Source
+
+NO_INDEX = "no index has a file of its name and hash"
+NOWHERE = (
+    f"{NO_INDEX}; `envlock capture --hashes --build` builds it, "
+    "or copy it into the folder from the machine that locked it"
+)
+
+
+@dataclass(frozen=True)
+class Vendored:
+    """The contents of a wheelhouse after it was filled.
+
+    Attributes:
+        how: how many wheels were `fetched`, came from the cache (`cached`), or were `there`.
+        missing: packages whose wheel could not be downloaded.
+        left_out: packages that a policy compares and whose wheel the lockfile does not prove.
+        others: wheels in the folder that the lockfile does not name.
+    """
+
+    how: Counter[str]
+    missing: list[LeftOut]
+    left_out: list[LeftOut]
+    others: list[Path]
+
+
+def vendor(
+    lock: Source | None = None,
+    folder: Path = Path("wheelhouse"),
+    *,
+    indexes: Sequence[str] = (),
+    only: Collection[str] | None = None,
+    offline: bool = False,
+    progress: Progress = SILENT,
+) -> Vendored:
+    """Fill a folder with the wheels that a lockfile proves; every file is checked before it gets
+    its name.
+
+    Args:
+        lock: the lockfile; the one that `assert_locked()` would use when not given.
+        folder: the wheelhouse.
+        indexes: package indexes to take the wheels from; the addresses in the lockfile when not
+        given.
+        only: the packages whose wheels are wanted; all when not given.
+        offline: take wheels from the cache, and download none.
+        progress: shows what is being done.
+
+    Raises:
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
+        OutsideError: the downloads take too long; finished files are kept.
+        UsageError: the folder cannot be used.
+    """
+    model = load_lock(lock)
+    known, unproven = list_proven(model, get_name(lock))
+    left_out, _ = split_left_out(model, unproven)
+    if only is not None:
+        known = [package for package in known if package.name in only]
+    cached = Path(require_cache(os.environ))
+    tags = [tag for package in known for tag in parse_wheel_filename(package.wheel.name)[3]]
+    platforms = sorted({tag.platform for tag in tags})
+    index = PackageIndex(make_target(model, platforms), cached, indexes)
+    # Once, although the folder's lock is tried ten times a second.
+    wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
+    fetch = partial(_fetch, index, offline=offline, by_address=not indexes)
+    how: Counter[str] = Counter()
+    missing = []
+    with progress.bar("wheels", len(known)) as advance:
+        for event in fill(known, folder, fetch, cache=cached, on_wait=wait):
+            advance(1)
+            package = event.package
+            if isinstance(event, Missing):
+                missing.append(LeftOut(package.name, package.version, event.reason))
+                continue
+            how[event.how] += 1
+            if event.how == "fetched":
+                progress.say(f"fetched {package.wheel.name}")
+    return Vendored(how, sorted(missing), left_out, find_unowned(folder, known))
+
+
+def _fetch(
+    index: PackageIndex, wanted: Sequence[Wanted], *, offline: bool, by_address: bool
+) -> Found:
+    """Fetch wheels, first from their addresses in the lockfile, and then from the indexes.
+
+    An index that is named may be the only one that can be reached.
+    """
+    if offline:
+        error = OutsideError("it is not in the cache, and `--offline` forbids the network")
+        return {each.name: error for each in wanted}
+    addressed = [each for each in wanted if by_address and each.url is not None]
+    found = index.fetch(addressed)
+    others = [each for each in wanted if not isinstance(found.get(each.name), Offer)]
+    again = index.fetch([each._replace(url=None) for each in others])
+    for name, result in again.items():
+        # Why the locked address has no file says more than that no index has it.
+        if isinstance(result, Offer) or name not in found:
+            found[name] = result
+        if isinstance(found[name], NoWheelError):
+            unaddressed = any(each.name == name and each.url is None for each in wanted)
+            found[name] = OutsideError(NOWHERE if unaddressed else NO_INDEX)
+    return found

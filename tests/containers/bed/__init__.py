@@ -1,4 +1,0 @@
-"""The test bed: container engines, a registry and base images, made of Debian's packages without installing any.
-
-Read tests/containers/README.md for how to use it.
-"""
