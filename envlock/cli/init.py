@@ -11,6 +11,14 @@ from envlock.runtime.policies import names
 
 app = make_app()
 
+NEXT = {
+    "strict": "strict is for one machine, or equal ones; for others set policy `bits` there, and run "
+    "`envlock capture --canary --for train.py:step`",
+    "bits": "next: `envlock capture --canary --for train.py:step`; the locked thread counts are required, and "
+    "`envlock run` sets them",
+}
+"""What a policy needs, or where another one fits."""
+
 
 @app.command(cls=Command)
 def init(
@@ -32,4 +40,6 @@ def init(
         talk("pyproject.toml has [tool.envlock] already")
     else:
         talk(f"wrote {file}: [tool.envlock] with policy {policy}")
+        if policy in NEXT:
+            talk(NEXT[policy])
     emit(files.rstrip("\n"))

@@ -386,10 +386,12 @@ def test_another_python_is_said_first_with_the_command_for_it(world: World) -> N
 
 @pytest.mark.parametrize("world", ["uv"], indirect=True)
 def test_the_printed_workflow_is_green_on_another_machine_and_red_for_another_package(world: World) -> None:
-    """Its lines as a runner's shell runs them, on one processor; envlock is already installed."""
+    """Its lines as a runner's shell runs them, on one processor of another kind; envlock is already installed."""
     if shutil.which("jq") is None:
         absent("needs jq, which a runner has")
     world.capture(world.make("theirs", "thing==1.0"))
+    world.edit(lambda lock: lock["facts"]["cpu"].update(vendor="Other", family="1", model="1", flags=["sse4_1"]))
+    world.edit(lambda lock: lock["facts"]["system"].update(os="ubuntu", os_version="24.04", libc_version="2.99"))
     workflow = world.envlock("init").stdout.split("\n\n")[1]
     steps = [step["run"] for step in yaml.safe_load(workflow)["jobs"]["environment"]["steps"] if "run" in step]
     assert steps[0] == 'uv tool install "$ENVLOCK"'
