@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 import envlock as package
@@ -29,12 +30,14 @@ from envlock.evidence.canary.canary_run import Settings
 from envlock.evidence.canary.program_operations import replay
 from envlock.evidence.diverge import observed_runs
 from envlock.evidence.diverge.observed_runs import Request
+from envlock.evidence.repeat.matrices import compute_matrices
+from envlock.evidence.results import iter_differing
 from envlock.fleet.jobs import choose_job
 from envlock.fleet.ranks import find_rank
 from envlock.fleet.reduction import choose_policy
 from envlock.guest import launch
 from envlock.guest.target import parse_target as parse_program
-from envlock.image import quoting, standalone
+from envlock.image import quoting, standalone, supply
 from envlock.image.additions import parse_additions
 from envlock.image.bases.candidate import PythonArchive
 from envlock.image.bases.choose import candidates
@@ -63,12 +66,15 @@ from envlock.image.local_base import make_finder
 from envlock.image.payload import list_wheels
 from envlock.image.plan import plan
 from envlock.image.push import parse_target
+from envlock.image.supply import BuildSources
 from envlock.integrations import jupyter
 from envlock.linter.baseline import parse_baseline
+from envlock.lock.locks import load_lock
 from envlock.lock.models import DebianPackage
 from envlock.lock.settings import load
 from envlock.packages import overlay
 from envlock.packages.archives import fetch_debian
+from envlock.packages.hash import _refuse_lost_proofs
 from envlock.packages.index import PackageIndex, Target
 from envlock.packages.installer import choose_installer
 from envlock.packages.local_wheels import find_named_wheels
@@ -77,17 +83,21 @@ from envlock.packages.web.client import Client
 from envlock.packages.web.web_errors import WebError
 from envlock.packages.wheelhouse import fetch_wheels
 from envlock.reports import render
+from envlock.reports.progress import SILENT
 from envlock.runtime.environment_line import parse_line
 from envlock.runtime.errors import EnvlockError
 from envlock.runtime.files import image_baseline
+from envlock.runtime.image_questions import check_loaded
 from envlock.runtime.user_cache import require_cache
 from tests.cli.test_verify_command import captured
 from tests.conftest import Command
 from tests.evidence.diverge import traces
+from tests.evidence.test_matrices import runs_of
 from tests.image import plans
 from tests.image.bases.asking import TABLES
 from tests.image.bases.experts import UBUNTUS, locked
 from tests.image.forms.pushed import pushed
+from tests.packages.identified import doubt, lock_of, proof, wheel
 from tests.packages.wheels import make_wheel
 from tests.remedies.rows import UNSAID, list_hints, load_hints
 
@@ -383,6 +393,48 @@ def log_to_wandb(run: object) -> Act:
     return do
 
 
+def compare_with_distances(python: Callable[[Path], Path]) -> Act:
+    """Return what asks an interpreter how far two runs are apart."""
+
+    def do(folder: Path) -> object:
+        quantities = list(iter_differing(runs_of(folder, {"w": np.zeros(1)}, {"w": np.ones(1)})))
+        return compute_matrices(quantities, [folder / "arrays"], python(folder))
+
+    return do
+
+
+def hold_wheel(folder: Path) -> object:
+    """Write a lockfile that holds one wheel, of an index that is not there."""
+    made, index = make_wheel(folder, "six"), "http://127.0.0.1:1/"
+    held = wheel(made.name, made.read_bytes(), url=f"{index}{made.name}", index=f"{index}simple/")
+    return (folder / "envlock.lock").write_bytes(lock_of({"six": proof("1.0", held)}).to_bytes())
+
+
+def put_into_wheelhouse(folder: Path) -> object:
+    """Put the wheel where an interrupted download would have left it."""
+    (folder / "wheels").mkdir(exist_ok=True)
+    return (folder / "six-1.0-py3-none-any.whl").rename(folder / "wheels" / "six-1.0-py3-none-any.whl")
+
+
+def fill_wheelhouse(folder: Path) -> object:
+    """Fill the wheelhouse of a build."""
+    sources = BuildSources(wheelhouse=folder / "wheels")
+    return supply._fill(load_lock(folder / "envlock.lock"), plans.BASES["wheels"], ["six"], [], sources, SILENT)
+
+
+def refuse_lost_proofs(now: dict[str, Any]) -> Act:
+    """Return what compares the proofs of the lockfile with those of now."""
+    return lambda folder: _refuse_lost_proofs(load_lock(folder / "envlock.lock"), lock_of({"six": now}))
+
+
+def see_import(name: str) -> Act:
+    """Return what imports a module that the program of the lockfile imports."""
+    return both(
+        edit(lambda lock: lock["facts"].update(loaded={"imports": [name]})),
+        lambda folder: check_loaded(str(folder / "envlock.lock"), import_module),
+    )
+
+
 PYTHON_ARCHIVE = make_archive()
 SLIM = "docker.io/library/python:3.11.7-slim-bookworm"
 UBUNTU = "docker.io/library/ubuntu:22.04"
@@ -394,6 +446,12 @@ LOCAL_BASE = name_local_image("0" * 64)
 
 CASES = (
     # The command line.
+    Case(
+        "cli/export.py",
+        both(hold_wheel, "export --wheelhouse wheels -o pylock.toml"),
+        "finished files are kept",
+        both(put_into_wheelhouse, "export --wheelhouse wheels -o pylock.toml"),
+    ),
     Case("cli/capture.py", "capture --check -o -", "`--output`", "capture --check --output envlock.lock"),
     Case("cli/capture.py", "capture --add-machine -o -", "`--output`", "capture --add-machine --output envlock.lock"),
     Case("cli/__init__.py", leave_folder, "change to another folder", both(os.chdir, "verify")),
@@ -632,6 +690,27 @@ CASES = (
         lambda _: parse_wishes(["six=1"], []),
         "`NAME==VERSION`",
         lambda _: parse_wishes(["six==1"], []),
+    ),
+    Case(
+        "evidence/repeat/matrices.py",
+        compare_with_distances(make_bare_environment),
+        "`--python .venv/bin/python`",
+        compare_with_distances(lambda _: OWN),
+    ),
+    Case(
+        "image/supply.py",
+        both(hold_wheel, fill_wheelhouse),
+        "finished files are kept",
+        both(put_into_wheelhouse, fill_wheelhouse),
+    ),
+    Case(
+        "packages/hash.py",
+        both(hold_wheel, refuse_lost_proofs(doubt("1.0", "it has no RECORD"))),
+        "run `envlock capture` to accept the installed files",
+        both("capture", refuse_lost_proofs(doubt("1.0", "it has no RECORD"))),
+    ),
+    Case(
+        "runtime/image_questions.py", see_import("nothing_here"), "where the lockfile was captured", see_import("json")
     ),
     # Images.
     Case("image/bases/cards.py", "images --gpu foo", "such as sm_120", "images --gpu sm_120"),
@@ -1156,6 +1235,28 @@ def test_a_hint_on_what_is_started_is_obeyed(typed: str, envlock: Command, folde
     assert envlock(*shlex.split(obeyed)).returncode == 0
 
 
+DATASETS = """
+import envlock, sys
+import tensorflow as tf
+dataset = tf.data.Dataset.range(4)
+try:
+    envlock.lint_dataset(iter(dataset))
+except envlock.EnvlockError as error:
+    print(error.hint)
+print(envlock.lint_dataset(dataset).match)
+"""
+
+
+@pytest.mark.tensorflow
+def test_a_dataset_is_passed_before_it_is_iterated_over(folder: Path, tensorflow_python: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])}
+    argv = [str(tensorflow_python), "-c", DATASETS]
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["pass the dataset before it is distributed or iterated over", "True"], (
+        done.stderr
+    )
+
+
 RANK = {"ENVLOCK_FLEET_JOB": "a", "ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1"}
 """The only rank of a job."""
 
@@ -1181,7 +1282,7 @@ def test_an_environment_that_is_not_found_is_named(folder: Path) -> None:
 
 def test_each_file_with_hints_is_obeyed_here_or_has_a_reason() -> None:
     hints = load_hints()
-    assert set(hints.obeyed) == {case.file for case in CASES} | STARTERS
+    assert set(hints.obeyed) == {case.file for case in CASES} | STARTERS | {"evidence/diverge/live_dataset.py"}
     assert set(hints.obeyed) <= set(list_hints())
     # Each other file has a reason, and each reason a file.
     groups = hints.group(list_hints())

@@ -37,14 +37,16 @@ Cells = list[list[float | None]]
 """Distances between runs; None if two runs have none."""
 
 _FAILED = {
-    "numpy": UsageError(
+    "numpy": (
         "distances need numpy, which is not installed for the interpreter",
-        hint="name an interpreter that has it: `--python .venv/bin/python`",
+        "name an interpreter that has it: `--python .venv/bin/python`",
     ),
-    "damaged": UsageError(
-        "the saved arrays are damaged: some are truncated", hint="run it again with `--save`"
+    "damaged": (
+        "the saved arrays are damaged: some are truncated",
+        "run it again with `--save`",
     ),
 }
+"""What is said of a failure, and the hint."""
 
 MEASURES = ("sum", "max", "norm")
 
@@ -153,7 +155,8 @@ def _iter_answers(
             if "read" in line:
                 advance(line["read"])
             elif "failed" in line:
-                raise _FAILED[line["failed"]]
+                message, hint = _FAILED[line["failed"]]
+                raise UsageError(message, hint=hint)
             else:
                 yield line
 
