@@ -4,16 +4,18 @@ TensorFlow's place, as only the files count.
 
 from __future__ import annotations
 
+import ctypes.util
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from envlock.workflows.loaded import BEFORE, NOW
-from tests.loaded.environment import HARMFUL, Environment, change, find_library, grow, search
+from tests.loaded.environment import HARMFUL, TENSORFLOW, Environment, change, find_library, grow, search
 from tests.machines import write
 
 
@@ -44,6 +46,29 @@ def test_a_copy_of_the_systems_own_library_in_a_search_path_is_no_difference(env
     (environment.folder / "lib").mkdir()
     shutil.copy(library, environment.folder / "lib" / ".".join(library.name.split(".")[:3]))
     assert environment.ask(LD_LIBRARY_PATH=str(environment.folder / "lib")) == []
+
+
+def test_a_library_among_packages_is_judged_by_its_content(environment: Environment) -> None:
+    """A copy of the system's own, loaded in its place, is no difference; another one is one, and not two."""
+    system = ctypes.util.find_library("stdc++")
+    if system is None:
+        pytest.skip("the system has no libstdc++")
+    copy = environment.folder / "site-packages/tensorflow/libstdc++.so.6"
+    line = f"ctypes.CDLL({str(copy)!r} if os.path.exists({str(copy)!r}) else {system!r})"
+    write(environment.folder, {"site-packages/tensorflow/__init__.py": f"{TENSORFLOW}\n{line}\n"})
+    environment.run("capture")
+    shutil.copy(find_mapped(system), copy)
+    assert environment.ask() == []
+    change(copy)
+    (found,) = environment.ask()
+    assert found.startswith(f"x loaded.libstdcxx: not the locked file: {copy}: it lies among the installed packages")
+
+
+def find_mapped(name: str) -> str:
+    """Return the file that the loader takes."""
+    code = f"import ctypes; ctypes.CDLL({name!r}); print(open('/proc/self/maps').read())"
+    maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return next(line.split()[-1] for line in maps.splitlines() if "libstdc++" in line)
 
 
 def test_another_library_is_seen_though_its_time_and_size_are_as_before(environment: Environment) -> None:

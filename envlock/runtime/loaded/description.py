@@ -174,10 +174,12 @@ class Description:
             name = read_elf(path).soname or name
         role = next((role for role, begins in self._roles.items() if name.startswith(begins)), None)
         asker = self._find_asker(path, name, state)
-        if role is not None and state == FOREIGN:
+        if role is not None:
             name = read_elf(path).soname or name
             entry = f"{name} {self._identities.get(path)}"
-            self.facts.setdefault(role, []).append(entry)
+            entries = self.facts.setdefault(role, [])
+            if entry not in entries:  # a copy of the system's own can be loaded beside it
+                entries.append(entry)
             self._computing[path] = role
             self.places[entry] = f"{path}: {asker}" if asker else path
             self.places[f"{role}/{entry}"] = path
@@ -190,20 +192,21 @@ class Description:
             return BY_PRELOAD
         if PLUGINS in path:
             return BY_PLUGINS
-        if state == UNLISTED:
-            return BY_FOLDER
+        asker = BY_FOLDER if state == UNLISTED else self._find_searcher(path)
+        return None if asker is None or self._is_of_system(path, name) else asker
+
+    def _find_searcher(self, path: str) -> Optional[str]:
         search = self._get_search_path()
         for folder in self._loader().expand(search, None) if search else ():
             if path.startswith(os.path.realpath(folder) + "/"):
-                usual = self._loader().find_usual(read_elf(path).soname or name)
-                is_usual = usual is not None and self._is_same(usual, path)
-                return None if is_usual else BY_SEARCH
+                return BY_SEARCH
         return None
 
-    def _is_same(self, usual: str, path: str) -> bool:
+    def _is_of_system(self, path: str, name: str) -> bool:
         """Return whether a library is the system's own, or a copy."""
-        if os.path.samefile(usual, path):
-            return True
+        usual = self._loader().find_usual(read_elf(path).soname or name)
+        if usual is None or os.path.samefile(usual, path):
+            return usual is not None
         return self._identities.get(usual) == self._identities.get(path)
 
     def _loader(self) -> Loader:
