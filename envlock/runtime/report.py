@@ -746,14 +746,24 @@ def show(value: object) -> str:
     if isinstance(value, list):
         return f"[{_shorten(map(show, value[:ITEMS_SHOWN]), len(value) > ITEMS_SHOWN)}]"
     if isinstance(value, dict):
-        # A package or a library: its version says most.
-        if "version" in value:
-            return show(value["version"])
-        names = sorted(value)
-        return f"{{{_shorten(map(clean, names[:NAMES_SHOWN]), len(names) > NAMES_SHOWN)}}}"
+        return _show_node(value)
     if value == "":
         return '""'
     return clean(str(value))
+
+
+def _show_node(value: Mapping[str, object]) -> str:
+    """Return what says most of several facts: a version, a name, GPUs, else which facts these are."""
+    for key in ("version", "name"):
+        if key in value:
+            return show(value[key])
+    devices = value.get("devices")
+    if devices and isinstance(devices, dict):
+        found = list(dict.fromkeys(map(show, devices.values())))
+        driver = f"driver {show(value.get('driver_version'))}"
+        return _shorten([*found[:ITEMS_SHOWN], driver], len(found) > ITEMS_SHOWN)
+    names = sorted(value)
+    return f"{{{_shorten(map(clean, names[:NAMES_SHOWN]), len(names) > NAMES_SHOWN)}}}"
 
 
 def _shorten(words: Iterable[str], has_more: bool) -> str:

@@ -271,7 +271,7 @@ def test_a_missing_gpu_is_refused(bed: Bed, tmp_path: Path, ngc_lock: dict[str, 
     done = made("build", "--base", bed.ngc)
     assert done.returncode == 0, done.stderr
     assert "it is the locked environment. This machine is not the locked one (gpu), so the image refuses" in done.stderr
-    assert "gpu: locked {devices, driver_version}, live none" in refused(bed, made.image["id"])
+    assert "gpu: locked NVIDIA H100 80GB HBM3, driver 570.86.10, live none" in refused(bed, made.image["id"])
 
 
 def test_the_emergency_switch_is_loud(bed: Bed, image: str) -> None:
