@@ -19,12 +19,12 @@ from envlock.image.bases.choose import (
     make_base_image,
     resolve_image,
 )
-from envlock.image.bases.needs import collect_lock_needs
+from envlock.image.bases.needs import BaseNeeds, collect_lock_needs
 from envlock.image.bases.preflight import CannotMatchError
 from envlock.image.bases.reference import Reference, is_local, parse
 from envlock.image.bases.sources.interpreters import find_unlisted_machine
 from envlock.image.plan import Base
-from envlock.lock.models import BaseImage, Lockfile, PinnedImage
+from envlock.lock.models import BaseImage, Image, Lockfile, PinnedImage
 from envlock.lock.route import Route
 from envlock.runtime.tables import table
 
@@ -51,9 +51,9 @@ def resolve_offline(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[s
         UsageError: there is no such route or image for this lockfile, or no image can be its
             machine.
     """
-    base_image = get_locked_base(lock, request.choice)
+    base_image = get_locked_base(lock.base_image, request.choice)
     if base_image is not None:
-        return _restore_base(lock, base_image), ()
+        return _restore_base(base_image, lock.image), ()
     needs = collect_lock_needs(lock, request.platform)
     tables = load_image_tables()
     try:
@@ -82,12 +82,17 @@ def resolve_offline(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[s
 
 
 def resolve_online(
-    lock: Lockfile, find: Find, request: BaseRequest, tables: Tables | None = None
+    needs: BaseNeeds,
+    recorded: BaseImage | None,
+    find: Find,
+    request: BaseRequest,
+    tables: Tables | None = None,
 ) -> Chosen:
     """Return the base with the digest that its registry has now, and with its config.
 
     Args:
-        lock: the lockfile of the image.
+        needs: those of the lockfile.
+        recorded: the base in the lockfile.
         find: the function that asks a registry.
         request: the request for a base.
         tables: the tables of base images; envlock's own when not given.
@@ -99,13 +104,12 @@ def resolve_online(
             machine.
         RegistryError: a registry could not be reached, refused, or does not have it.
     """
-    needs = collect_lock_needs(lock, request.platform)
-    trust = collect_trust(lock.base_image, request.accepted)
+    trust = collect_trust(recorded, request.accepted)
 
     def ask_registry(reference: Reference) -> Pinned:
         return resolve_image(find, reference, needs.platform, mirrors=request.mirrors, trust=trust)
 
-    base_image = get_locked_base(lock, request.choice)
+    base_image = get_locked_base(recorded, request.choice)
     if base_image is not None:
         return Chosen(_look_up_locked_base(base_image, ask_registry), base_image)
     chosen = choose_online(needs, request, tables or load_image_tables(), ask_registry)
@@ -115,11 +119,10 @@ def resolve_online(
     return Chosen(base, make_base_image(chosen, needs), warnings)
 
 
-def get_locked_base(lock: Lockfile, choice: str) -> BaseImage | None:
+def get_locked_base(recorded: BaseImage | None, choice: str) -> BaseImage | None:
     """Return the base in the lockfile; None if it has none, or another one was chosen."""
-    base_image = lock.base_image
-    if base_image is not None and choice in (AUTO, base_image.route):
-        return base_image
+    if recorded is not None and choice in (AUTO, recorded.route):
+        return recorded
     return None
 
 
@@ -188,7 +191,7 @@ def _look_up_locked_base(base_image: BaseImage, pin_image: Pin) -> Base:
     return replace(base, apt=base_image.apt)
 
 
-def _restore_base(lock: Lockfile, base_image: BaseImage) -> Base:
+def _restore_base(base_image: BaseImage, image: Image | None) -> Base:
     """Return the base in the lockfile, with the config that a build has recorded."""
     python_from = None
     if base_image.python is not None:
@@ -200,7 +203,6 @@ def _restore_base(lock: Lockfile, base_image: BaseImage) -> Base:
         python_archive=_get_archive(base_image),
         apt=base_image.apt,
     )
-    image = lock.image
     # The config is that of the base at the time of the build, which may have been another base.
     if image is None or image.base_config is None or image.base != base_image.digest:
         return base

@@ -8,7 +8,8 @@ from pathlib import Path
 from envlock.image import image_build
 from envlock.image.base import resolve_offline
 from envlock.image.bases.base_request import BaseRequest
-from envlock.image.container_settings import find_engine, read_additions, read_apt_request
+from envlock.image.container_settings import find_engine, read_additions
+from envlock.image.debian import get_locked_request
 from envlock.image.engines.engine import Engine, check_name
 from envlock.image.image_build import Wish
 from envlock.image.image_verification import Verdict, describe_verdict
@@ -136,7 +137,7 @@ def dockerfile(
     # No registry is asked, so mirrors and a digest to accept mean nothing.
     base, warnings = resolve_offline(model, BaseRequest.parse(image.base, image.platform, (), None))
     base, unknown = find_unknown(model, base)
-    additions = read_additions(model, BuildSources(wheelhouse).folder)
+    additions = read_additions(model.image, BuildSources(wheelhouse).folder)
     made = plan(
         model, base, None, deterministic=image.deterministic, added=additions, unknown=unknown
     )
@@ -265,7 +266,7 @@ def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: W
     progress.say(f"building on {base}, and verifying inside")
     made = image_build.build(supplied.plan, supplied.chosen, builder, wish, progress.line)
     unloadable = made.verdict.unloadable if made.verdict is not None else {}
-    found = describe_unloadable(unloadable, read_apt_request(supplied.lock).packages)
+    found = describe_unloadable(unloadable, get_locked_request(supplied.chosen.base.apt).packages)
     for warning in found:
         progress.say(f"warning: {warning}")
     update = {"base_image": supplied.chosen.kept, "image": made.section}

@@ -13,13 +13,13 @@ from envlock.image.debian import AptRequest, get_locked_request, parse_apt_reque
 from envlock.image.engines.engine import Engine
 from envlock.image.engines.find import find
 from envlock.lock import settings
-from envlock.lock.models import Lockfile
+from envlock.lock.models import BaseImage, Image
 from envlock.runtime import lockfile
 
 
-def read_apt_request(lock: Lockfile) -> AptRequest:
+def read_apt_request(recorded: BaseImage | None) -> AptRequest:
     """Return the Debian packages that the settings of the project name, or without settings those
-    of the lockfile.
+    of the base in the lockfile.
 
     Raises:
         UsageError: a name is not one of a Debian package, or an archive is malformed.
@@ -27,16 +27,14 @@ def read_apt_request(lock: Lockfile) -> AptRequest:
     wanted = settings.load(Path.cwd()).container
     if wanted is not None:
         return parse_apt_request(wanted, _describe_settings())
-    if lock.base_image is None:
-        return get_locked_request(None)
-    return get_locked_request(lock.base_image.apt)
+    return get_locked_request(None if recorded is None else recorded.apt)
 
 
-def read_additions(lock: Lockfile, wheelhouse: Path, *, again: bool = False) -> Additions:
+def read_additions(image: Image | None, wheelhouse: Path, *, again: bool = False) -> Additions:
     """Return what is added to the image; the files are read.
 
     Args:
-        lock: the lockfile of the image; its record is used if the project has no settings.
+        image: that of the lockfile; its record is used if the project has no settings.
         wheelhouse: a folder that is never copied.
         again: prefer what the lockfile records, because the same image is wanted.
 
@@ -45,7 +43,7 @@ def read_additions(lock: Lockfile, wheelhouse: Path, *, again: bool = False) -> 
     """
     wanted = settings.load(Path.cwd()).container
     where = _describe_settings()
-    recorded = lock.image.container if lock.image is not None else None
+    recorded = image.container if image is not None else None
     if recorded is not None and (again or wanted is None):
         wanted = recorded.model_dump()
         wanted["copy"] = sorted(wanted["files"])

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from envlock.image.base import Chosen, get_locked_base, resolve_online
 from envlock.image.bases.base_request import AUTO, BaseRequest
-from envlock.image.bases.needs import collect_lock_needs
+from envlock.image.bases.needs import BaseNeeds, collect_lock_needs
 from envlock.image.bases.reference import is_local, parse
 from envlock.image.container_settings import find_engine, read_apt_request
-from envlock.image.debian import resolve
+from envlock.image.debian import AptRequest, resolve
 from envlock.image.images import get_registry_finder, refresh_tables
 from envlock.image.local_base import find_local_base, make_finder
 from envlock.lock.locks import load_lock
@@ -58,16 +58,21 @@ def pin(
             lockfile.
     """
     model = load_lock(lock)
-    return pin_base(model, request, engine, network, progress)
+    wanted = read_apt_request(model.base_image)
+    needs = collect_lock_needs(model, request.platform)
+    chosen = resolve_base(needs, model.base_image, request, progress, engine)
+    chosen = pin_packages(chosen, wanted, engine, network, progress)
+    pinned = model.model_copy(update={"base_image": chosen.kept})
+    return Pin(pinned, chosen.base.reference, chosen.warnings)
 
 
-def pin_base(
-    lock: Lockfile, request: BaseRequest, engine: str, network: str, progress: Progress
-) -> Pin:
-    """Do what `pin` does, for a request that is already parsed."""
-    wanted = read_apt_request(lock)
-    chosen = resolve_base(lock, request, progress, engine)
-    base_image = chosen.kept
+def pin_packages(
+    chosen: Chosen, wanted: AptRequest, engine: str, network: str, progress: Progress
+) -> Chosen:
+    """Return the base with the Debian packages of a request, as apt in it resolves them now; raises
+    the errors of `pin`.
+    """
+    kept = chosen.kept
     if wanted.packages:
         packages = resolve(
             find_engine(engine),
@@ -76,24 +81,29 @@ def pin_base(
             host=network == "host",
             say=progress.line,
         )
-        base_image = base_image.model_copy(update={"apt": packages})
-    elif base_image.apt is not None:
+        kept = kept.model_copy(update={"apt": packages})
+    elif kept.apt is not None:
         # Without the key: a copy with None would write `"apt": null` into the lockfile.
-        base_image = BaseImage.model_validate(base_image.model_dump(exclude={"apt"}))
-    pinned = lock.model_copy(update={"base_image": base_image})
-    return Pin(pinned, chosen.base.reference, chosen.warnings)
+        kept = BaseImage.model_validate(kept.model_dump(exclude={"apt"}))
+    return replace(chosen, base=replace(chosen.base, apt=kept.apt), kept=kept)
 
 
 def resolve_base(
-    lock: Lockfile, request: BaseRequest, progress: Progress = SILENT, engine: str = AUTO
+    needs: BaseNeeds,
+    recorded: BaseImage | None,
+    request: BaseRequest,
+    progress: Progress,
+    engine: str,
 ) -> Chosen:
     """Return the base image with the digest that its registry has now, or with its ID if only the
     engine has it; raises the errors of `pin`.
+
+    `recorded` is the base in the lockfile, and `needs` are those of the lockfile.
     """
     tables = None
-    locked = get_locked_base(lock, request.choice)
+    locked = get_locked_base(recorded, request.choice)
     if locked is None:
-        tables = refresh_tables(collect_lock_needs(lock, request.platform), progress)
+        tables = refresh_tables(needs, progress)
     finder = get_registry_finder()
     if locked is not None:
         if is_local(parse(locked.name)):
@@ -106,4 +116,4 @@ def resolve_base(
                 progress.say(f"no registry has {request.choice}: it is taken from {builder.name}")
                 request = replace(request, choice=str(local))
                 finder = make_finder(builder, finder)
-    return resolve_online(lock, finder, request, tables)
+    return resolve_online(needs, recorded, finder, request, tables)

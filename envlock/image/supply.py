@@ -18,14 +18,15 @@ from envlock.diagnosis.package_checks import check_companions, check_single_tens
 from envlock.image import inside
 from envlock.image.base import Chosen, add_config, get_locked_base, resolve_offline
 from envlock.image.bases.base_request import AUTO, BaseRequest
+from envlock.image.bases.needs import collect_lock_needs
 from envlock.image.container_settings import read_additions, read_apt_request
-from envlock.image.debian import check_locked, get_locked_request
+from envlock.image.debian import AptRequest, check_locked, get_locked_request
 from envlock.image.engines.engine import Engine
 from envlock.image.engines.engine_errors import EngineError
 from envlock.image.foresight import find_differences, find_foreign_wheels, find_overwritten
 from envlock.image.known_images import find_known
 from envlock.image.payload import compute_inputs_digest, list_wheels
-from envlock.image.pin import pin_base, resolve_base
+from envlock.image.pin import pin_packages, resolve_base
 from envlock.image.plan import Base, BuildPlan, Unknown, plan, select_wheels
 from envlock.lock.interpreter import find_environment
 from envlock.lock.models import Lockfile
@@ -171,16 +172,18 @@ def prepare_build(
     if not again:
         lock = renew_folders(lock, sources.python, progress, offline=sources.offline)
     # In the order of their costs: files of the project, a registry, the engine, indexes, wheels.
-    additions = read_additions(lock, sources.folder, again=again)
+    additions = read_additions(lock.image, sources.folder, again=again)
     if additions.files:
         progress.say(f"copying {additions.summary}")
     if sources.offline:
         chosen = _resolve_offline(lock, base, sources, engine)
     else:
+        needs = collect_lock_needs(lock, base.platform)
         name = engine.name if engine is not None else AUTO
-        chosen = resolve_base(lock, base, progress, name)
-        if not again and get_locked_request(chosen.base.apt) != read_apt_request(lock):
-            lock, chosen = _pin_packages(lock, chosen, base, engine, network, progress)
+        chosen = resolve_base(needs, lock.base_image, base, progress, name)
+        if not again:
+            wanted_packages = read_apt_request(lock.base_image)
+            chosen = _pin_packages(chosen, wanted_packages, engine, network, progress)
     # Which wheels there are, is not known yet, and takes the most time to find out.
     unproven = lock.model_copy(update={"identity": None})
     check_plan(lock, plan(unproven, chosen.base, None, added=additions))
@@ -295,29 +298,24 @@ def find_unknown(lock: Lockfile, base: Base) -> tuple[Base, Unknown]:
     wheels: tuple[str, ...] = ()
     if base.route not in COMPLETE:
         wheels = tuple(identity.list_unhashed(lock))
-    wanted = read_apt_request(lock)
+    wanted = read_apt_request(lock.base_image)
     if get_locked_request(base.apt) == wanted:
         return base, Unknown(wheels)
     return replace(base, apt=None), Unknown(wheels, wanted.packages)
 
 
 def _pin_packages(
-    lock: Lockfile,
-    chosen: Chosen,
-    request: BaseRequest,
-    engine: Engine | None,
-    network: str,
-    progress: Progress,
-) -> tuple[Lockfile, Chosen]:
-    """Return the lockfile with the Debian packages that the project needs, and the base with them."""
+    chosen: Chosen, wanted: AptRequest, engine: Engine | None, network: str, progress: Progress
+) -> Chosen:
+    """Return the base with the Debian packages that the project needs."""
+    if get_locked_request(chosen.base.apt) == wanted:
+        return chosen
     if engine is None:
         # Only apt inside the base can resolve their current versions.
-        check_locked(chosen.base, read_apt_request(lock))
-        return lock, chosen
+        check_locked(chosen.base, wanted)
+        return chosen
     progress.say("locking the Debian packages of `apt`")
-    pinned = pin_base(lock, request, engine.name, network, progress).lock
-    kept = pinned.base_image or chosen.kept
-    return pinned, replace(chosen, base=replace(chosen.base, apt=kept.apt), kept=kept)
+    return pin_packages(chosen, wanted, engine.name, network, progress)
 
 
 def _list_wanted(
@@ -479,7 +477,7 @@ def _resolve_offline(
             get it.
     """
     base, warnings = resolve_offline(lock, request)
-    base_image = get_locked_base(lock, request.choice)
+    base_image = get_locked_base(lock.base_image, request.choice)
     missing = list(_find_missing(lock, base, sources, is_pinned=base_image is not None))
     if base_image is not None and engine is not None:
         missing += _find_missing_images(base, engine)
@@ -521,7 +519,7 @@ def _find_missing(
     if not is_pinned:
         name, _, _ = base.reference.partition("@")
         yield f"the digest of the base image {name}: run `envlock build --pin`"
-    if get_locked_request(base.apt) != read_apt_request(lock):
+    if get_locked_request(base.apt) != read_apt_request(lock.base_image):
         yield "the Debian packages of `apt` in [tool.envlock.container]: run `envlock build --pin`"
     if base.route not in COMPLETE:
         unknown = identity.list_unhashed(lock)
