@@ -21,6 +21,7 @@ from envlock.image.supply import (
     BuildSources,
     ImageRequest,
     Supplied,
+    check_environment,
     check_plan,
     find_unknown,
     prepare_build,
@@ -141,7 +142,8 @@ def dockerfile(
     made = plan(
         model, base, None, deterministic=image.deterministic, added=additions, unknown=unknown
     )
-    check_plan(model, made)
+    check_environment(model, base.route)
+    check_plan(made)
     return Rendered(render(made), (*warnings, *additions.warnings))
 
 

@@ -21,7 +21,6 @@ from envlock.image.bases.reference import MACHINES
 from envlock.image.image_verification import is_of_machine
 from envlock.image.layers import Wheel
 from envlock.image.plan import BuildPlan
-from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.runtime.archives import DamagedArchiveError, open_zip
 from envlock.runtime.collectors import Snapshot
@@ -39,15 +38,14 @@ KERAS = {"version": ("keras",), "legacy_version": ("tf-keras",)}
 CUSTOMIZATIONS = ("sitecustomize", "usercustomize")
 
 
-def find_differences(lock: Lockfile, plan: BuildPlan, folder: Path | None = None) -> list[Finding]:
-    """Return the facts of the planned image that the lockfile's policy is certain not to accept.
+def find_differences(plan: BuildPlan, folder: Path | None = None) -> list[Finding]:
+    """Return the facts of the planned image that the policy of its lockfile is certain not to accept.
 
     Args:
-        lock: the lockfile of the image.
-        plan: the plan of the image.
+        plan: the plan of the image of a lockfile.
         folder: the wheelhouse; None if it is not filled yet.
     """
-    document = lock.to_document()
+    document = plan.document
     facts, unavailable = document["facts"], document["unavailable"]
     predicted = {
         **facts,
@@ -192,9 +190,9 @@ def list_root_files(wheels: Sequence[Wheel], folder: Path) -> set[str]:
     return names
 
 
-def find_foreign_wheels(lock: Lockfile, plan: BuildPlan) -> list[str]:
+def find_foreign_wheels(plan: BuildPlan) -> list[str]:
     """Return the planned wheels that the locked interpreter cannot use, with their packages."""
-    facts = lock.to_document()["facts"]
+    facts = plan.document["facts"]
     python = facts.get("python") or {}
     version, machine = parse_release(str(python.get("version") or ""))[:2], _get_machine(facts)
     if len(version) < 2 or machine is None or python.get("implementation") not in (None, "cpython"):

@@ -74,7 +74,7 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say)
         imported = compute_import_digest(plan)
         may_skip = not wish.no_cache and was_imported(imported, os.environ)
         verdict = verify(
-            json.loads(plan.lock),
+            plan.document,
             lambda argv: engine.run(built.image_id, argv, start),
             installed=plan.venv != "none",
             deep=known is None,

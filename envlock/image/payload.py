@@ -162,7 +162,7 @@ def compute_import_digest(plan: BuildPlan) -> str:
     """Return the SHA-256 of what decides which files an import of what computes loads in an image: all
     but the content of the project's own packages and files.
     """
-    document = json.loads(plan.lock or b"{}")
+    document = plan.document
     base = plan.base
     archive = base.python_archive
     return _digest(

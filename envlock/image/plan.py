@@ -5,6 +5,7 @@ in, plan out.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -122,6 +123,12 @@ class BuildPlan:
     added: Additions = field(default=Additions())
     epoch: int = EPOCH
     labels: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The lockfile with which the image verifies itself, as JSON values; empty without one."""
+        values: dict[str, Any] = json.loads(self.lock or b"{}")
+        return values
 
     @property
     def user(self) -> str:

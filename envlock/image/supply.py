@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from envlock.image.pin import pin_packages, resolve_base
 from envlock.image.plan import Base, BuildPlan, Unknown, plan, select_wheels
 from envlock.lock.interpreter import find_environment
 from envlock.lock.models import Lockfile
-from envlock.lock.route import COMPLETE
+from envlock.lock.route import COMPLETE, Route
 from envlock.packages import identity, wheel_cache
 from envlock.packages.archives import fetch_debian, fetch_python
 from envlock.packages.closure import is_held
@@ -185,83 +185,86 @@ def prepare_build(
             wanted_packages = read_apt_request(lock.base_image)
             chosen = _pin_packages(chosen, wanted_packages, engine, network, progress)
     # Which wheels there are, is not known yet, and takes the most time to find out.
-    unproven = lock.model_copy(update={"identity": None})
-    check_plan(lock, plan(unproven, chosen.base, None, added=additions))
+    unproven = plan(lock.model_copy(update={"identity": None}), chosen.base, None, added=additions)
+    check_environment(lock, chosen.base.route)
+    check_plan(unproven)
     names = _list_wanted(lock, chosen.base, sources, again=again)
     if names is None:
         names = _find_missing_in_base(lock, chosen.base, engine, progress)
     of_folders = _list_wheels_of_folders(lock, chosen.base, names)
     missing = sorted(set(names) & set(identity.list_unhashed(lock)))
     if missing:
-        if sources.offline:
-            raise _make_offline_error(
-                [f"{_describe_wheels(missing)}: run `envlock capture --hashes`"]
-            )
         lock = _prove(lock, missing, sources, progress)
         if chosen.base.route not in COMPLETE:
             names = _list_packages(lock)
     make_plan = partial(
         plan, lock, chosen.base, deterministic=wanted.deterministic, added=additions
     )
-    known = _plan_known_image(make_plan, chosen.base, engine) if reuse else None
-    if known is not None:
-        return Supplied(lock, chosen, known)
-    made = make_plan(_fill(lock, chosen.base, names, of_folders, sources, progress))
-    check_plan(lock, made, sources.folder)
+    made = make_plan(None)
+    # To read a gigabyte of wheels takes longer than all the rest.
+    if reuse and _is_known(made, engine):
+        return Supplied(lock, chosen, made)
+    files = _fill(lock, made, names, of_folders, sources, progress)
+    if chosen.base.route in COMPLETE or lock.identity is None:
+        # What is at hand decides what is installed; any other base needs all of the wheels.
+        made = make_plan(files)
+    check_plan(made, sources.folder)
     _fetch_archives(made, sources.folder)
     return Supplied(lock, chosen, made)
 
 
-def _plan_known_image(
-    make_plan: Callable[[None], BuildPlan], base: Base, engine: Engine | None
-) -> BuildPlan | None:
-    """Return the plan of an image that the engine has built from the same inputs; None if it has not,
-    or if the wheels at hand decide what is installed over the base.
+def _is_known(made: BuildPlan, engine: Engine | None) -> bool:
+    """Return whether the engine has built an image from the same inputs; False if the wheels at hand
+    decide what is installed over the base.
     """
-    if engine is None or base.route in COMPLETE:
-        return None
-    made = make_plan(None)
-    # To read a gigabyte of wheels takes longer than all the rest.
-    if find_known(engine, compute_inputs_digest(made), os.environ) is None:
-        return None
-    return made
+    if engine is None or made.base.route in COMPLETE:
+        return False
+    return find_known(engine, compute_inputs_digest(made), os.environ) is not None
 
 
-def check_plan(lock: Lockfile, made: BuildPlan, folder: Path | None = None) -> None:
+def check_environment(lock: Lockfile, route: Route) -> None:
+    """Check that the locked environment works, if an image over this base has its packages.
+
+    Raises:
+        ImageMismatch: it does not; the message says why, the hint what helps.
+    """
+    if route in COMPLETE:
+        return
+    environment = build_from_lock(lock)
+    for twice in check_single_tensorflow(environment):
+        raise ImageMismatch(f"the image cannot match: {twice.message}", hint=DEFECT)
+    for broken in check_companions(environment):
+        if broken.severity == ERROR:
+            raise ImageMismatch(
+                f"the locked environment does not work: {broken.message}",
+                lines=[f"  {broken.why}"],
+                hint=DEFECT,
+            )
+
+
+def check_plan(made: BuildPlan, folder: Path | None = None) -> None:
     """Check that the planned image can be the locked environment, as far as that is known before it
     is built.
 
     Args:
-        lock: the lockfile of the image.
         made: the plan of the image.
         folder: the wheelhouse; None if it is not filled yet.
 
     Raises:
         ImageMismatch: it cannot; the message says why, the hint what helps.
     """
-    if made.base.route not in COMPLETE:
-        environment = build_from_lock(lock)
-        for twice in check_single_tensorflow(environment):
-            raise ImageMismatch(f"the image cannot match: {twice.message}", hint=DEFECT)
-        for broken in check_companions(environment):
-            if broken.severity == ERROR:
-                raise ImageMismatch(
-                    f"the locked environment does not work: {broken.message}",
-                    lines=[f"  {broken.why}"],
-                    hint=DEFECT,
-                )
-    foreign = find_foreign_wheels(lock, made)
+    foreign = find_foreign_wheels(made)
     if foreign:
         raise ImageMismatch(
             f"the locked Python cannot use {count(len(foreign), 'locked wheel')}:",
             lines=[f"  {wheel}" for wheel in foreign],
             hint="capture the environment again, and prove its wheels with `envlock capture --hashes`",
         )
-    differences = find_differences(lock, made, folder)
+    differences = find_differences(made, folder)
     if differences:
         path = differences[0].where.fact
         raise ImageMismatch(
-            f"the image cannot match under policy {lock.policy.name}:",
+            f"the image cannot match under policy {made.policy}:",
             lines=[f"  {finding.message}" for finding in differences],
             hint=next(hint for start, hint in BEFORE.items() if path.startswith(start)),
         )
@@ -371,6 +374,8 @@ def _prove(
     lock: Lockfile, missing: Sequence[str], sources: BuildSources, progress: Progress
 ) -> Lockfile:
     """Return the lockfile with the wheel of every package, or the reason why it is unknown."""
+    if sources.offline:
+        raise _make_offline_error([f"{_describe_wheels(missing)}: run `envlock capture --hashes`"])
     python = sources.python
     if python is None:
         found = find_environment(os.environ, Path.cwd())
@@ -411,7 +416,7 @@ def _list_wheels_of_folders(lock: Lockfile, base: Base, names: Sequence[str]) ->
 
 def _fill(
     lock: Lockfile,
-    base: Base,
+    made: BuildPlan,
     names: Sequence[str],
     of_folders: Sequence[str],
     sources: BuildSources,
@@ -420,17 +425,16 @@ def _fill(
     """Put the wheels that are to be installed into the wheelhouse, and return the names of all
     wheels there.
 
-    `of_folders` are packages whose wheels are installed in addition to those of `names`.
+    `made` has every wheel that could be installed, `names` are the packages whose wheels are, and
+    `of_folders` those whose wheels are installed in addition.
     """
     at_hand = list_wheels(sources.folder)
     # Over a complete base, a wheelhouse of the user's own is installed as it is.
-    is_filled_by_user = base.route in COMPLETE and sources.is_own and not names
+    is_filled_by_user = made.base.route in COMPLETE and sources.is_own and not names
     if lock.identity is None or (is_filled_by_user and not of_folders):
         return at_hand
     wanted = {*names, *of_folders}
-    wheels = [
-        wheel for wheel in select_wheels(lock, base.route, None).wheels if wheel.name in wanted
-    ]
+    wheels = [wheel for wheel in made.wheels if wheel.name in wanted]
     files = [wheel.file for wheel in wheels]
     if is_filled_by_user:
         files = sorted({*files, *at_hand})

@@ -15,7 +15,7 @@ from envlock.image.bases.needs import collect_lock_needs
 from envlock.image.foresight import find_differences, find_foreign_wheels, find_overwritten
 from envlock.image.image_verification import is_of_machine
 from envlock.image.layers import Wheel
-from envlock.image.supply import DEFECT, check_plan
+from envlock.image.supply import DEFECT, check_environment, check_plan
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvlockError, ImageMismatch, OutsideError
 from envlock.runtime.facts import iter_leaves
@@ -36,9 +36,16 @@ def changed(path: str, value: object, held: dict[str, Any] = LOCKED) -> dict[str
     return {**held, "facts": facts, "unavailable": unavailable}
 
 
+def check(route: str, held: dict[str, Any]) -> None:
+    """Refuse what a build refuses before it looks for wheels."""
+    plan = planned(route, held)
+    check_environment(model(held), plan.base.route)
+    check_plan(plan)
+
+
 @pytest.mark.parametrize("route", BASES)
 def test_a_lock_that_can_be_built_is_not_refused(route: str) -> None:
-    check_plan(model(LOCKED), planned(route, LOCKED))
+    check(route, LOCKED)
 
 
 EARLY: dict[str, tuple[str, object, str]] = {
@@ -66,7 +73,7 @@ def test_what_no_image_can_have_is_known_before(path: str, value: object, messag
     if path.startswith("environ."):  # one that leads to nothing decides nothing
         held = changed(path.replace("environ", "named"), ["libm.so.6 sha256:" + "cd" * 32], held)
     with pytest.raises(ImageMismatch) as caught:
-        check_plan(model(held), planned("wheels", held))
+        check("wheels", held)
     assert caught.value.message == f"the image cannot match under policy strict:\n  {message}"
     assert caught.value.hint
 
@@ -76,7 +83,7 @@ def test_a_variable_that_the_base_sets_is_no_difference() -> None:
     plan = planned("wheels", held)
     own = replace(plan, base=replace(plan.base, environ=(("LD_LIBRARY_PATH", "/x"),)))
     unread = replace(plan, base=replace(plan.base, environ=None))
-    assert [find_differences(model(held), each) for each in (own, unread)] == [[], []]
+    assert [find_differences(each) for each in (own, unread)] == [[], []]
 
 
 def _wheel(folder: Path, name: str, files: dict[str, str]) -> Wheel:
@@ -94,9 +101,9 @@ def test_a_hook_that_no_wheel_brings_is_known_before(tmp_path: Path) -> None:
     plan = planned("wheels", held)
     brought = _wheel(tmp_path, "hook", {"mine.pth": "a", "hook-1.data/purelib/sitecustomize.py": "b"})
     other = _wheel(tmp_path, "other", {"other/mine.pth": "a"})
-    assert find_differences(model(held), plan) == []
-    assert find_differences(model(held), replace(plan, wheels=(brought,)), tmp_path) == []
-    found = find_differences(model(held), replace(plan, wheels=(other,)), tmp_path)
+    assert find_differences(plan) == []
+    assert find_differences(replace(plan, wheels=(brought,)), tmp_path) == []
+    found = find_differences(replace(plan, wheels=(other,)), tmp_path)
     assert {each.where.fact for each in found} >= {"python.startup.pth.mine", "python.startup.sitecustomize"}
 
 
@@ -117,24 +124,23 @@ def test_a_damaged_wheel_is_named(tmp_path: Path) -> None:
 def test_two_tensorflows_are_known_before() -> None:
     held = changed("tensorflow.distributions", ["tensorflow", "tensorflow-cpu"])
     with pytest.raises(ImageMismatch, match="tensorflow and tensorflow-cpu are installed over one another"):
-        check_plan(model(held), planned("wheels", held))
+        check("wheels", held)
     # NVIDIA's image has its own, over which nothing is installed.
-    check_plan(model(held), planned("ngc", held))
+    check("ngc", held)
 
 
 def test_a_package_with_which_tensorflow_does_not_import_is_known_before() -> None:
     stock = changed("tensorflow.nvidia_build", None, changed("tensorflow.version", "2.17.0"))
     held = changed("packages.numpy.version", "2.2.6", stock)
     with pytest.raises(ImageMismatch) as caught:
-        check_plan(model(held), planned("wheels", held))
+        check("wheels", held)
     assert caught.value.message.startswith(
         "the locked environment does not work: numpy is 2.2.6, and TensorFlow 2.17.0 needs <2.0.0,>=1.23.5\n"
         "  `import tensorflow` fails with"
     )
     assert caught.value.hint == DEFECT
     # Another version that TensorFlow was not tested with may work.
-    plan = replace(planned("wheels", stock), wheels=())
-    check_plan(model(changed("packages.numpy.version", "1.22.4", stock)), plan)
+    check_environment(model(changed("packages.numpy.version", "1.22.4", stock)), "wheels")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +162,7 @@ def test_a_package_with_which_tensorflow_does_not_import_is_known_before() -> No
 def test_a_wheel_for_another_interpreter_is_known_before(file: str, fits: bool) -> None:
     plan = planned("wheels", LOCKED)
     plan = replace(plan, wheels=(Wheel("numpy", "1", file, "00" * 32),))
-    assert find_foreign_wheels(model(LOCKED), plan) == ([] if fits else [f"numpy ({file})"])
+    assert find_foreign_wheels(plan) == ([] if fits else [f"numpy ({file})"])
 
 
 PLANNED = ("environ.", "system.machine", "system.kernel")
@@ -189,7 +195,7 @@ def test_how_many_facts_are_refused_late() -> None:
             continue
         held = changed(path, f"{value}9")
         try:
-            found = find_differences(model(held), planned("wheels", held))
+            found = find_differences(planned("wheels", held))
         except EnvlockError:
             continue
         report = judge(held, Snapshot(facts, unavailable))

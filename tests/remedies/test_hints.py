@@ -419,7 +419,8 @@ def put_into_wheelhouse(folder: Path) -> object:
 def fill_wheelhouse(folder: Path) -> object:
     """Fill the wheelhouse of a build."""
     sources = BuildSources(wheelhouse=folder / "wheels")
-    return supply._fill(load_lock(folder / "envlock.lock"), plans.BASES["wheels"], ["six"], [], sources, SILENT)
+    lock = load_lock(folder / "envlock.lock")
+    return supply._fill(lock, plan(lock, plans.BASES["wheels"], None), ["six"], [], sources, SILENT)
 
 
 def refuse_lost_proofs(now: dict[str, Any]) -> Act:
