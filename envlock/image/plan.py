@@ -18,8 +18,8 @@ from envlock.image.quoting import safe
 from envlock.lock.document import dump
 from envlock.lock.models import DebianPackage, DebianPackages, Lockfile, PackageIdentity
 from envlock.lock.route import COMPLETE, Route
-from envlock.packages.identity import list_unhashed, split_by_policy
-from envlock.packages.proofs import LeftOut, get_identities
+from envlock.packages.identity import split_by_policy
+from envlock.packages.proofs import LeftOut
 from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.comparison_rules import parse_version
@@ -242,19 +242,20 @@ def plan(
     if facts.python is not None:
         python_version = facts.python.version
     ngc = _get_ngc_release(base)
-    recipe = find_variables(tensorflow, ngc)
-    environ = _choose_environ(lock, base, recipe, deterministic=deterministic)
+    recipe = _find_recipe(tensorflow)
+    variables = find_variables(recipe, ngc)
+    environ = _choose_environ(lock, base, variables, deterministic=deterministic)
     selection = select_wheels(lock, base.route, wheelhouse)
     installed = {wheel.name for wheel in selection.wheels}
     notes = [*warn_beyond_recipes(tensorflow), *environ.notes]
     if not added.files:
         notes += _warn_of_missing_program(lock, installed)
-    missing = find_missing_patch(tensorflow, ngc, installed)
+    missing = find_missing_patch(recipe, ngc, installed)
     if missing is not None:
         notes.append(
             f"{missing} is not locked; without its patch this TensorFlow is not deterministic"
         )
-    amended: Mapping[str, str] = recipe if deterministic else {}
+    amended = variables if deterministic else {}
     inside = dump_shipped_lock(lock, amended)
     return BuildPlan(
         base,
@@ -267,7 +268,7 @@ def plan(
         skipped=tuple(selection.skipped),
         unknown=unknown,
         notes=tuple(notes),
-        code=tuple(list_program_lines(tensorflow, ngc, installed)),
+        code=tuple(list_program_lines(recipe, ngc, installed)),
         lock=inside,
         deterministic=deterministic,
         added=added,
@@ -303,23 +304,21 @@ def _find_recipe(tensorflow: str | None) -> Recipe | None:
     return find_recipe(".".join(map(str, numbers[1:])))
 
 
-def find_variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
-    """Return the variables that make a TensorFlow, or that of a release of NVIDIA's image,
-    deterministic.
+def find_variables(recipe: Recipe | None, ngc: str | None) -> dict[str, str]:
+    """Return the variables that make the TensorFlow of a recipe, or that of a release of NVIDIA's
+    image, deterministic.
     """
     if ngc is not None:
         return dict(find_nvidia_switch(ngc) or {})
-    recipe = _find_recipe(tensorflow)
     if recipe is None:
         return {}
     return dict(recipe.from_outside)
 
 
 def find_missing_patch(
-    tensorflow: str | None, ngc: str | None, packages: Collection[str]
+    recipe: Recipe | None, ngc: str | None, packages: Collection[str]
 ) -> str | None:
-    """Return the patch that this TensorFlow needs and the image does not have, or None."""
-    recipe = _find_recipe(tensorflow)
+    """Return the patch that the TensorFlow of a recipe needs and the image does not have, or None."""
     if recipe is None or ngc is not None:  # NVIDIA's releases have a switch instead
         return None
     patches = [patch["package"] for patch in recipe.patches]
@@ -329,10 +328,9 @@ def find_missing_patch(
 
 
 def list_program_lines(
-    tensorflow: str | None, ngc: str | None, packages: Collection[str]
+    recipe: Recipe | None, ngc: str | None, packages: Collection[str]
 ) -> list[str]:
     """Return the lines that the user's program must have."""
-    recipe = _find_recipe(tensorflow)
     if recipe is None:
         return []
     seeds = recipe.format_program(SEED)
@@ -430,7 +428,7 @@ def select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | No
         UsageError: required wheels are not available.
     """
     if lock.identity is None:
-        return _select_unnamed(lock, route, wheelhouse)
+        return _select_unnamed(lock.facts.packages or {}, route, wheelhouse)
     selection = _Selection([], [])
     missing: list[str] = []
     uncompared = _find_uncompared(lock)
@@ -452,7 +450,9 @@ def select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | No
     return selection
 
 
-def _select_unnamed(lock: Lockfile, route: Route, wheelhouse: Collection[str] | None) -> _Selection:
+def _select_unnamed(
+    packages: Collection[str], route: Route, wheelhouse: Collection[str] | None
+) -> _Selection:
     """Return why the packages of a lockfile that names no wheels are not installed.
 
     Raises:
@@ -461,8 +461,8 @@ def _select_unnamed(lock: Lockfile, route: Route, wheelhouse: Collection[str] | 
     selection = _Selection([], [])
     if route in COMPLETE:
         unnamed = "the lockfile does not name its wheel; the base must have it"
-        selection.skipped.extend((name, unnamed) for name in sorted(lock.facts.packages or {}))
-    elif wheelhouse is not None and list_unhashed(lock):
+        selection.skipped.extend((name, unnamed) for name in sorted(packages))
+    elif wheelhouse is not None and packages:
         raise UsageError(
             "the lockfile does not name the wheels of its packages",
             hint="run `envlock capture --hashes`, and then `envlock export --wheelhouse wheelhouse`",
@@ -479,7 +479,7 @@ def _find_uncompared(lock: Lockfile) -> set[str]:
     """
     unknown = [
         LeftOut(name, entry.version, entry.reason or "")
-        for name, entry in get_identities(lock).items()
+        for name, entry in lock.identities.items()
         if entry.wheel is None and name != IMPORTED_TOOL and not _is_only_here(entry)
     ]
     _, others = split_by_policy(lock, unknown)

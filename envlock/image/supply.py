@@ -36,7 +36,7 @@ from envlock.packages.archives import fetch_debian, fetch_python
 from envlock.packages.closure import is_held
 from envlock.packages.folder_packages import list_folder_packages, renew_folders
 from envlock.packages.hash import HashRequest, hash_packages
-from envlock.packages.proofs import describe_proofs, get_identities, get_own_name
+from envlock.packages.proofs import describe_proofs
 from envlock.packages.vendor import vendor
 from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.errors import (
@@ -339,13 +339,13 @@ def _list_wanted(
 
 def _list_packages(lock: Lockfile) -> list[str]:
     """Return the names of the locked packages, with the project's own if its wheel is known."""
-    return sorted({*(lock.facts.packages or {}), *get_identities(lock)})
+    return sorted({*(lock.facts.packages or {}), *lock.identities})
 
 
 def _names_wheels(lock: Lockfile) -> bool:
     """Return whether a lockfile names wheels, besides those that a build makes from folders."""
-    of_folders = {*list_folder_packages(lock), get_own_name(lock)}
-    return bool(get_identities(lock).keys() - of_folders)
+    of_folders = {*list_folder_packages(lock), lock.own_name}
+    return bool(lock.identities.keys() - of_folders)
 
 
 def _find_missing_in_base(
@@ -406,7 +406,7 @@ def _list_wheels_of_folders(lock: Lockfile, base: Base, names: Sequence[str]) ->
     if base.route not in COMPLETE or lock.identity is None:
         return []
     packages = lock.identity.packages
-    candidates = {*list_folder_packages(lock), get_own_name(lock)}
+    candidates = {*list_folder_packages(lock), lock.own_name}
     return sorted(
         name
         for name, entry in packages.items()

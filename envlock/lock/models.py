@@ -372,6 +372,16 @@ class Lockfile(Strict):
     numerics: Numerics | None = None
     data: Annotated[dict[CopiedPath, DataEntry], Field(max_length=DATA_LIMIT)] | None = None
 
+    @property
+    def own_name(self) -> str | None:
+        """The name of the project's own package; None where it has none."""
+        return self.project.name if self.project is not None else None
+
+    @property
+    def identities(self) -> dict[str, PackageIdentity]:
+        """What is proven of each package, by name."""
+        return self.identity.packages if self.identity is not None else {}
+
     def to_document(self) -> dict[str, Any]:
         """Return the JSON values of the file; absent facts are left out, null ones are kept."""
         return {

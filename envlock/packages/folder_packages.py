@@ -21,7 +21,6 @@ from envlock.packages.hash import HashRequest, prove
 from envlock.packages.installation import Installation, collect_distributions
 from envlock.packages.live_environment import LiveEnvironment
 from envlock.packages.local_wheels import Workshop
-from envlock.packages.proofs import get_identities, get_own_name
 from envlock.packages.source_tree import digest_tree, list_tree
 from envlock.packages.sources import Source, find_source
 from envlock.packages.wheel_cache import get_wheel_path
@@ -58,7 +57,7 @@ def renew_folders(
         UsageError: a wheel must be built, and `offline` forbids it.
     """
     wanted = set(list_folder_packages(lock))
-    own = get_own_name(lock)
+    own = lock.own_name
     if own is not None:
         wanted.add(own)
     if not wanted:
@@ -81,7 +80,7 @@ def renew_folders(
     proof = HashRequest(offline=True, build=True, only=folders.keys())
     new = prove(lock, environment, proof, progress)
     for name, source in folders.items():
-        _check_wheel(name, Path(source.place), get_identities(new)[name], progress)
+        _check_wheel(name, Path(source.place), new.identities[name], progress)
     return new
 
 
@@ -157,7 +156,7 @@ def find_folders(installation: Installation, names: Collection[str]) -> dict[str
 def _say_what_is_recorded(lock: Lockfile, names: Collection[str], progress: Progress) -> None:
     """Say which packages are taken as the lockfile has them, because their folder is not here."""
     for name in sorted(names):
-        entry = get_identities(lock).get(name)
+        entry = lock.identities.get(name)
         # A checkout can be of a package that came from an index.
         if entry is not None and entry.wheel is not None and entry.origin != "index":
             digest = entry.source or entry.tree or f"sha256:{entry.wheel.sha256}"
@@ -223,7 +222,7 @@ def _refuse_stale_wheels(
     workshop = Workshop(environment.interpreter, Path(require_cache(os.environ)))
     stale = []
     for name, source in folders.items():
-        entry = get_identities(lock).get(name)
+        entry = lock.identities.get(name)
         if entry is None or not workshop.is_current(source, entry):
             stale.append(name)
     if stale:

@@ -16,7 +16,7 @@ from envlock.packages.installed_distributions import describe_all_installed
 from envlock.packages.live_environment import LiveEnvironment, refuse_another_environment
 from envlock.packages.local_wheels import Workshop, find_named_wheels
 from envlock.packages.parallel import TIMEOUT
-from envlock.packages.proofs import find_lost_proofs, get_own_name
+from envlock.packages.proofs import find_lost_proofs
 from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.errors import EnvironmentMismatch
 from envlock.runtime.report import ERROR, Finding, Report, count
@@ -117,9 +117,9 @@ def prove(
     errors of `hash_packages`.
     """
     place = environment.installation
-    known = lock.identity.packages if lock.identity is not None else {}
+    known = lock.identities
     named = find_named_wheels(request.wheels)
-    own = get_own_name(lock)
+    own = lock.own_name
     own_facts = environment.get_package(own)
     # The project's own package is not locked, so its wheel is searched for only on request, unless
     # it was installed from an index.
@@ -164,7 +164,7 @@ def renew_proofs(
     packages again.
     """
     if earlier is not None and earlier.identity is not None:
-        own = environment.get_package(get_own_name(new))
+        own = environment.get_package(new.own_name)
         installed = describe_all_installed(new, environment.installation, own)
         identity = packages.keep_valid_proofs(earlier.identity, installed)
         new = packages.add_identity(new, identity)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from envlock.packages.proofs import LeftOut, get_identities, get_own_name
+from envlock.packages.proofs import LeftOut
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import build_policy
@@ -51,7 +51,7 @@ def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]
         )
     facts = lock.facts.packages or {}
     identities = lock.identity.packages
-    own_name = get_own_name(lock)
+    own_name = lock.own_name
     known: list[Proven] = []
     others: list[LeftOut] = []
     for name in sorted(facts.keys() | identities.keys()):
@@ -92,7 +92,7 @@ def list_unhashed(lock: Lockfile) -> list[str]:
     """Return the packages whose wheel was never searched for, in the version that the lockfile has
     now.
     """
-    identities = get_identities(lock)
+    identities = lock.identities
     unknown = []
     for name, fact in (lock.facts.packages or {}).items():
         if name not in identities or identities[name].version != fact.version:
@@ -160,7 +160,7 @@ def split_left_out(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOu
     Raises:
         LockfileError: the lockfile has a rule that does not exist.
     """
-    own = lock.project.name if lock.project is not None else None
+    own = lock.own_name
     missing, others = split_by_policy(lock, packages)
     others += [package for package in missing if package.name == own]
     return [package for package in missing if package.name != own], sorted(others)

@@ -134,7 +134,7 @@ def describe_all_installed(
     packages = [
         describe_installed(name, package, found.get(name)) for name, package in facts.items()
     ]
-    project = lock.project.name if lock.project is not None else None
+    project = lock.own_name
     if own is not None and project in found and project not in facts:
         # A checkout can be of a package that was installed from an index; else it is built from
         # its folder, however it was installed from there.

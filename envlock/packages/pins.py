@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from envlock.data.specifiers import parse_version
 from envlock.packages.identity import explain_misfit, find_checkout, split_by_policy
-from envlock.packages.proofs import LeftOut, get_identities
+from envlock.packages.proofs import LeftOut
 from envlock.packages.public_index import PUBLIC_INDEX
 from envlock.runtime.judgement import LOCAL_FOLDER
 
@@ -120,7 +120,7 @@ def _describe(lock: Lockfile, name: str, fact: PackageFacts) -> Pin | LeftOut:
 
 def _get_wheel(lock: Lockfile, name: str, version: str) -> tuple[WheelFile | None, bool]:
     """Return the proven wheel of a package, and whether it was built from its sources."""
-    found = get_identities(lock).get(name)
+    found = lock.identities.get(name)
     if found is None or found.wheel is None or found.version != version:
         return None, False
     if explain_misfit(name, version, found.wheel.name) is not None:

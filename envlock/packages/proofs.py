@@ -38,26 +38,12 @@ class LeftOut(NamedTuple):
         return clean(f"{self.name} {self.version or '(version unknown)'}: {self.reason}")
 
 
-def get_own_name(lock: Lockfile) -> str | None:
-    """Return the name of the project's own package, None where it has none."""
-    if lock.project is None:
-        return None
-    return lock.project.name
-
-
-def get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
-    """Return what the lockfile proves of each package, by name."""
-    if lock.identity is None:
-        return {}
-    return lock.identity.packages
-
-
 def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
     """Return the packages that had a proven wheel and have none in the same version now, by name."""
-    present = {*(now.facts.packages or {}), get_own_name(now)}
-    identities = get_identities(now)
+    present = {*(now.facts.packages or {}), now.own_name}
+    identities = now.identities
     found = []
-    for name, old in sorted(get_identities(earlier).items()):
+    for name, old in sorted(earlier.identities.items()):
         if old.wheel is None or name not in present:
             continue
         new = identities.get(name)
@@ -71,7 +57,7 @@ def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
 
 def describe_proofs(lock: Lockfile) -> Iterator[str]:
     """Yield sentences: how many packages are proven, and why the others are not."""
-    packages = lock.identity.packages if lock.identity is not None else {}
+    packages = lock.identities
     proven = [package for package in packages.values() if package.wheel is not None]
     yield f"{len(proven):,} of {len(packages):,} packages have a proven wheel{_describe_weak(proven)}"
     for name, package in packages.items():

@@ -25,7 +25,7 @@ from envlock.packages.folder_packages import find_folders
 from envlock.packages.installation import find_installation
 from envlock.packages.installed_distributions import describe_all_installed
 from envlock.packages.pins import BY_CONDA, Pin, list_pins, render_pins
-from envlock.packages.proofs import LeftOut, get_identities, get_own_name
+from envlock.packages.proofs import LeftOut
 from envlock.packages.prover import keep_valid_proofs
 from envlock.packages.sources import find_source
 from envlock.packages.wheel_cache import get_wheel_path, hash_file
@@ -461,7 +461,7 @@ def _list_kept(
     }
     installed = describe_all_installed(lock, find_installation(python))
     valid = keep_valid_proofs(lock.identity, installed)
-    proven = {name for name, each in get_identities(lock).items() if each.wheel is not None}
+    proven = {name for name, each in lock.identities.items() if each.wheel is not None}
     return kept - proven | (set() if valid is None else kept & proven & valid.packages.keys())
 
 
@@ -535,7 +535,7 @@ def _find_own_project(
     https://python-poetry.org/docs/basic-usage/#operating-modes
     https://pdm-project.org/en/latest/reference/pep621/#package-or-application
     """
-    name = get_own_name(lock)
+    name = lock.own_name
     if name is None or name in present or name != read_project_name(beside):
         return None
     settings = beside / SETTINGS

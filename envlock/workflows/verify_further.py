@@ -155,7 +155,7 @@ def _verify_files(
     """Return the installed files that are not as recorded, or not as locked; and how many files
     were compared.
     """
-    packages = dict(lock.identity.packages) if lock.identity is not None else {}
+    packages = dict(lock.identities)
     if lock.project is not None and lock.project.name is not None:
         # It is the project's own code, which may change.
         packages.pop(lock.project.name, None)

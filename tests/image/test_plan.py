@@ -15,6 +15,7 @@ from envlock.image.additions import Additions, CopiedFile
 from envlock.image.layers import Wheel
 from envlock.image.plan import (
     Unknown,
+    _find_recipe,
     base_plan,
     find_missing_patch,
     find_variables,
@@ -46,9 +47,14 @@ def test_recipes() -> None:
         ("1.15.5+nv23.3", "23.03", {"TF_DETERMINISTIC_OPS": "1"}, None),
         ("2.17.0+nv25.2", "25.02", {"TF_DETERMINISTIC_OPS": "1"}, None),
     ]
-    found = [(find_variables(each, ngc), find_missing_patch(each, ngc, {"numpy"})) for each, ngc, _, _ in rows]
+    found = [
+        (find_variables(_find_recipe(each), ngc), find_missing_patch(_find_recipe(each), ngc, {"numpy"}))
+        for each, ngc, _, _ in rows
+    ]
     assert found == [(environ, patch) for _, _, environ, patch in rows]
-    patched = {each: find_missing_patch(each, ngc, {"tensorflow-determinism"}) for each, ngc, _, _ in rows}
+    patched = {
+        each: find_missing_patch(_find_recipe(each), ngc, {"tensorflow-determinism"}) for each, ngc, _, _ in rows
+    }
     assert patched == dict.fromkeys(patched)
 
 
@@ -63,17 +69,19 @@ def test_what_the_program_itself_must_do() -> None:
         ("2.17.0+nv25.2", "25.02", [], SWITCH),
         (None, "25.02", [], []),
     ]
-    assert [(each, ngc, packages, list_program_lines(each, ngc, packages)) for each, ngc, packages, _ in rows] == rows
+    for version, ngc, packages, lines in rows:
+        assert list_program_lines(_find_recipe(version), ngc, packages) == lines, version
 
 
 @pytest.mark.parametrize(("ngc", "environ"), [("latest", {}), ("25abc", {"TF_DETERMINISTIC_OPS": "1"})])
 def test_a_tag_of_nvidias_that_is_no_release(ngc: str, environ: dict[str, str]) -> None:
-    assert find_variables("2.17.0", ngc) == environ
+    assert find_variables(_find_recipe("2.17.0"), ngc) == environ
 
 
 @pytest.mark.parametrize("tensorflow", [None, "nightly"])
 def test_a_lock_without_a_version_of_tensorflow_has_no_recipe(tensorflow: str | None) -> None:
-    assert (find_variables(tensorflow, None), find_missing_patch(tensorflow, None, [])) == ({}, None)
+    assert _find_recipe(tensorflow) is None
+    assert (find_variables(None, None), find_missing_patch(None, None, [])) == ({}, None)
 
 
 # --- variables

@@ -101,7 +101,7 @@ def _describe_subject(lock: Lockfile) -> dict[str, object]:
     """Return the subject of the bill: the image in its registry, if there is one, else the
     environment.
     """
-    name = lock.project.name if lock.project is not None and lock.project.name else SUBJECT
+    name = lock.own_name or SUBJECT
     digest = lock.image.lock if lock.image is not None else None
     if not digest:
         digest = hashlib.sha256(dump_shipped_lock(lock, {})).hexdigest()
@@ -135,7 +135,7 @@ def _list_components(lock: Lockfile) -> Iterator[Component]:
         yield from _list_debian_packages(lock, base)
     yield from _list_cuda_libraries(lock)
     for name, package in sorted((lock.facts.packages or {}).items()):
-        identity = lock.identity.packages.get(name) if lock.identity is not None else None
+        identity = lock.identities.get(name)
         yield _describe_package(lock, name, package.version, identity)
 
 

@@ -93,7 +93,7 @@ def _list_materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[d
 
 
 def _describe_wheel(lock: Lockfile, name: str) -> dict[str, object]:
-    identity = lock.identity.packages.get(name) if lock.identity is not None else None
+    identity = lock.identities.get(name)
     if identity is None or identity.wheel is None:
         raise UsageError(
             f"the lockfile does not have the wheel of {name}, which is in its image",
