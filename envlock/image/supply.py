@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from envlock.image.known_images import find_known
 from envlock.image.payload import compute_inputs_digest, list_wheels
 from envlock.image.pin import pin_packages, resolve_base
 from envlock.image.plan import Base, BuildPlan, Unknown, plan, select_wheels
+from envlock.lock.fact_models import PackageFacts
 from envlock.lock.interpreter import find_environment
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE, Route
@@ -188,10 +189,16 @@ def prepare_build(
     unproven = plan(lock.model_copy(update={"identity": None}), chosen.base, None, added=additions)
     check_environment(lock, chosen.base.route)
     check_plan(unproven)
-    names = _list_wanted(lock, chosen.base, sources, again=again)
+    candidates = {*list_folder_packages(lock), lock.own_name}
+    names = _list_wanted(lock, chosen.base, sources, candidates, again=again)
     if names is None:
-        names = _find_missing_in_base(lock, chosen.base, engine, progress)
-    of_folders = _list_wheels_of_folders(lock, chosen.base, names)
+        names = _find_missing_in_base(lock.facts.packages or {}, chosen.base, engine, progress)
+    # Most often the project's own, which no base has.
+    of_folders = {
+        name
+        for name, each in lock.identities.items()
+        if name in candidates and each.wheel is not None
+    }
     missing = sorted(set(names) & set(identity.list_unhashed(lock)))
     if missing:
         lock = _prove(lock, missing, sources, progress)
@@ -322,14 +329,22 @@ def _pin_packages(
 
 
 def _list_wanted(
-    lock: Lockfile, base: Base, sources: BuildSources, *, again: bool
+    lock: Lockfile,
+    base: Base,
+    sources: BuildSources,
+    of_folders: Collection[str | None],
+    *,
+    again: bool,
 ) -> list[str] | None:
     """Return the names of the locked packages whose wheels a build needs; None if only the contents
     of the base decide that.
+
+    The wheels of the packages `of_folders` are made by the build, so they say nothing of what a user
+    has put into a wheelhouse.
     """
     if base.route not in COMPLETE:
         return _list_packages(lock)
-    if sources.is_own and _names_wheels(lock):
+    if sources.is_own and lock.identities.keys() - of_folders:
         # The wheels that users have put into their own wheelhouse are those that are installed.
         return []
     if again and lock.image is not None:
@@ -342,14 +357,8 @@ def _list_packages(lock: Lockfile) -> list[str]:
     return sorted({*(lock.facts.packages or {}), *lock.identities})
 
 
-def _names_wheels(lock: Lockfile) -> bool:
-    """Return whether a lockfile names wheels, besides those that a build makes from folders."""
-    of_folders = {*list_folder_packages(lock), lock.own_name}
-    return bool(lock.identities.keys() - of_folders)
-
-
 def _find_missing_in_base(
-    lock: Lockfile, base: Base, engine: Engine | None, progress: Progress
+    locked: Mapping[str, PackageFacts], base: Base, engine: Engine | None, progress: Progress
 ) -> list[str]:
     """Return the locked packages that a complete base lacks or has in another version; none without
     an engine that could tell.
@@ -363,7 +372,7 @@ def _find_missing_in_base(
         return []
     packages = found.snapshot.facts.get("packages") or {}
     names = []
-    for name, fact in (lock.facts.packages or {}).items():
+    for name, fact in locked.items():
         version = (packages.get(name) or {}).get("version")
         if version != fact.version and is_held(name):
             names.append(name)
@@ -399,26 +408,11 @@ def _prove(
     return new
 
 
-def _list_wheels_of_folders(lock: Lockfile, base: Base, names: Sequence[str]) -> list[str]:
-    """Return the packages from folders that no base has and that are not among these names: most
-    often the project's own, which a lockfile does not hold.
-    """
-    if base.route not in COMPLETE or lock.identity is None:
-        return []
-    packages = lock.identity.packages
-    candidates = {*list_folder_packages(lock), lock.own_name}
-    return sorted(
-        name
-        for name, entry in packages.items()
-        if name in candidates and entry.wheel is not None and name not in names
-    )
-
-
 def _fill(
     lock: Lockfile,
     made: BuildPlan,
     names: Sequence[str],
-    of_folders: Sequence[str],
+    of_folders: Collection[str],
     sources: BuildSources,
     progress: Progress,
 ) -> Collection[str]:
