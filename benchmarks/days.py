@@ -8,9 +8,8 @@ requirement is installed by uv and by pip, in an environment of each PYTHON and 
 the first PYTHON. Each is captured under `strict`, moved, and gets other packages. Then ask: a script of another user
 with hardly any variable, pytest with its plugins in a desktop's terminal, a notebook's kernel, `-m` with a spawned, a
 forked and a fork server's child, a worker of Dask with its user's thread counts, and `envlock verify`; and a script with
-another number of threads, which has to be refused. `distributed` brings tblib, which TensorFlow can import: `verify`
-refuses it where the lockfile names programs. Runs as root, with uv on PATH. Exit code 1: anything else was refused, or
-that was not.
+another number of threads, which has to be refused. Runs as root, with uv on PATH; every user has to be able to read
+PYTHON. Exit code 1: anything else was refused, or that was not.
 """
 
 from __future__ import annotations

@@ -58,6 +58,15 @@ def test_a_program_that_imports_nothing_that_computes_is_compared_by_files(envir
     assert "random.py: it is imported in place of Python's own" in done.stderr
 
 
+def test_verify_does_not_know_which_program_is_started(environment: Environment) -> None:
+    """A module beside the script counts where the script is started."""
+    write(environment.folder, {"random.py": "print('another one')\n"})
+    assert environment.run("verify").returncode == 0
+    done = environment.script(f"{LINE_1}import random, tensorflow", PYTHONSAFEPATH="", **UNMEASURED)
+    assert done.returncode == 1
+    assert "random.py: it is imported in place of Python's own" in done.stderr
+
+
 def test_the_rules_of_a_time_zone_are_data_and_held_as_data(environment: Environment) -> None:
     zones = environment.folder / "zones"
     rules = Path("/usr/share/zoneinfo")
