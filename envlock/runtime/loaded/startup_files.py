@@ -10,6 +10,9 @@ from __future__ import annotations
 import os
 import sys
 
+from envlock.runtime.host import read_bytes
+from envlock.runtime.startup import hash_bytes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable, List, Optional, Tuple
@@ -21,6 +24,7 @@ ELSEWHERE = "elsewhere"
 """The folder of a file that only a process that watches its start finds."""
 OF_USERS = ("/home/", "/root/", "/Users/")
 NAME_LIMIT = 500
+READ_LIMIT = 1 << 28  # bytes
 
 
 def look_at_files(locked: Iterable[str]) -> List[str]:
@@ -35,13 +39,11 @@ def look_at_files(locked: Iterable[str]) -> List[str]:
 
 def describe_file(name: str, path: str) -> str:
     """Return a name and what the file is by its content."""
-    # Not at the top: hardly any environment has such a file.
-    from envlock.runtime.named_content import identify
-
     try:
-        return f"{name} {identify(path).replace(' ', '-')}"
+        data = read_bytes(path, READ_LIMIT)
     except OSError:
-        return f"{name} {ABSENT}"
+        data = None
+    return f"{name} {ABSENT if data is None else hash_bytes(data)}"
 
 
 def name_file(path: str) -> str:
