@@ -65,9 +65,10 @@ def check_name(name: str) -> None:
     by_lower_case = {code.lower(): code for code in list_codes()}
     # 0.8 allows one wrong letter in a word, and offers no other rule for `ENV999`.
     near = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.8)
-    hint = "see the policy reference for facts, and the linter reference for codes"
     if near:
         hint = f"did you mean `{by_lower_case[near[0]]}`?"
+    else:
+        hint = "see the policy reference for facts, and the linter reference for codes"
     raise UsageError(f"`{name[:LONGEST]}` is neither a fact nor the code of a finding", hint=hint)
 
 

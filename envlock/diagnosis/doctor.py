@@ -80,9 +80,7 @@ def doctor(
 
 def _examine_live(python: Path | None) -> Environment:
     found = build_from_live(collect_live(python), os.environ, python, list_requirements(python))
-    health: tuple[GpuHealth, ...] = ()
-    if found.gpus:
-        health = ask_gpu_health(python)
+    health: tuple[GpuHealth, ...] = ask_gpu_health(python) if found.gpus else ()
     return replace(
         found,
         locked_backend=_read_locked_backend(),
@@ -114,13 +112,14 @@ def make_report(
     """
     if evidence is None:
         evidence = DoctorEvidence()
-    headline = "everything is as wanted" if evidence.states is not None else "no problems found"
-    if found:
-        headline = f"sound: {count_severities(found)}"
-    if found and all(finding.severity == INFO for finding in found):
-        headline = f"no problems found, {count_severities(found)}"
-    if any(finding.severity == ERROR for finding in found):
+    if not found:
+        headline = "no problems found" if evidence.states is None else "everything is as wanted"
+    elif any(finding.severity == ERROR for finding in found):
         headline = f"not sound: {count_severities(found)}"
+    elif all(finding.severity == INFO for finding in found):
+        headline = f"no problems found, {count_severities(found)}"
+    else:
+        headline = f"sound: {count_severities(found)}"
     return Report(
         found,
         command="doctor",

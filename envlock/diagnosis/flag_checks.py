@@ -36,9 +36,10 @@ def check_known(environment: Environment) -> Iterator[Finding]:
     """Yield flags that the installed TensorFlow does not know and therefore aborts on."""
     rows = _load_rows()
     for variable, numbers in _number_strange_flags(environment).items():
-        shown = "flags, numbers " + " and ".join(map(str, numbers))
         if len(numbers) == 1:
             shown = f"a flag, number {numbers[0]}"
+        else:
+            shown = "flags, numbers " + " and ".join(map(str, numbers))
         fix = variable_values.make_number_removal_line(variable, numbers)
         yield _make_unknown_finding(environment, variable, shown, fix, _MEASURED)
     for variable, name in dict.fromkeys((flag[0], flag[1]) for flag in list_flags(environment)):

@@ -228,9 +228,12 @@ def check_unavailable(environment: Environment) -> Iterator[Finding]:
     for reason, paths in paths_by_reason.items():
         sentence, _, remedy = reason.partition("; ")
         severity: Severity = "error" if any(path in _NO_GPU for path in paths) else "warning"
-        fix = Remedy(remedy.rstrip(".") or "fix the named cause, and run `envlock doctor` again")
         if codes[reason] in _BINDING_NEEDED:
             fix = change(environment, add={BINDING: BINDING + get_fixed_versions(BINDING)})
+        else:
+            fix = Remedy(
+                remedy.rstrip(".") or "fix the named cause, and run `envlock doctor` again"
+            )
         yield make_finding(
             "fact-unknown",
             fix,

@@ -207,9 +207,7 @@ def _change_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
     version.
     """
     specifiers = list_tensorflow_specifiers(environment, name)
-    specifier = f"=={minor}.*"
-    if len(specifiers) == 1 and "==" in specifiers[0]:
-        specifier = specifiers[0]
+    specifier = specifiers[0] if len(specifiers) == 1 and "==" in specifiers[0] else f"=={minor}.*"
     agreed = find_common_requirement(environment, name, specifier)
     if agreed is None:
         owners = " and ".join(list_requirers(environment, name))
@@ -241,9 +239,10 @@ def check_shadowed(environment: Environment) -> Iterator[Finding]:
         for keys in _group_by_wheel(environment, keys_of_wheels):
             if not reported.isdisjoint(keys):
                 continue
-            fix = Remedy("unset LD_PRELOAD", ["unset LD_PRELOAD"])
             if variable == "LD_LIBRARY_PATH":
                 fix = _leave_out(libraries[keys[0]].get("file"))
+            else:
+                fix = Remedy("unset LD_PRELOAD", ["unset LD_PRELOAD"])
             yield make_finding(
                 "library-shadowed",
                 fix,
@@ -260,9 +259,10 @@ def check_stub(environment: Environment) -> Iterator[Finding]:
     file = None if library is None else library.get("file")
     if library is None or file is None or "stubs" not in file.split("/")[:-1]:
         return
-    fix = Remedy(f"remove the folder of {file} from the loader's search path")
     if library.get("resolved_by") == "LD_LIBRARY_PATH":
         fix = _leave_out(file)
+    else:
+        fix = Remedy(f"remove the folder of {file} from the loader's search path")
     severity: Severity = ERROR if environment.gpus else WARNING
     yield make_finding("driver-stub", fix, severity=severity, soname=library["soname"], file=file)
 

@@ -32,9 +32,8 @@ def ask_tensorflow(
         timeout: seconds.
         python: the interpreter; this one when not given.
     """
-    path = None  # another interpreter has its own import path
-    if python is None:
-        path = host.path
+    # Another interpreter has its own import path.
+    path = host.path if python is None else None
     words = launch.build_text_arguments(launch.read("cuda_versions"), {"path": path})
     try:
         ended = launch.ask_python(words, python, timeout=timeout, environ=_build_environ(host))

@@ -163,9 +163,10 @@ def check_companions(environment: Environment) -> Iterator[Finding]:
             continue
         broken = _find_break(environment, row.package, version)
         severity: Severity = ERROR if broken else WARNING
-        why = "TensorFlow was not tested with it, and may fail at import or later."
         if broken is not None:
             why = broken.what
+        else:
+            why = "TensorFlow was not tested with it, and may fail at import or later."
         fix = _change_to_agreed(environment, row.package, row.takes)
         yield make_finding(
             "package-version",
@@ -259,9 +260,10 @@ def check_variable_packages(environment: Environment) -> Iterator[Finding]:
                 environment.has_tensorflow(need.tensorflow) and environment.has_keras(need.keras)
             ):
                 continue
-            fix = change(environment, add={need.package: need.package})
             if find_series(need.package, str(environment.tensorflow)) is not None:
                 fix = _change_add_on(environment, need.package)
+            else:
+                fix = change(environment, add={need.package: need.package})
             yield make_finding(
                 "variable-package",
                 Remedy(f"{fix.text}\n{make_unset_line(row.name)}", fix.commands),
@@ -280,9 +282,7 @@ def _describe_violation(environment: Environment, required: Requirement) -> str:
             f"and TensorFlow is {environment.tensorflow}"
         )
     version = environment.get_version(required.name) or "not installed"
-    needed = required.takes or "it"
-    if not required.takes and required.url:
-        needed = f"it from {required.url}"
+    needed = required.takes or (f"it from {required.url}" if required.url else "it")
     return f"{required.name} is {version}, and {required.by} {required.version} requires {needed}"
 
 
@@ -299,9 +299,7 @@ def _change_to_agreed(environment: Environment, name: str, wish: str = "") -> Re
     if wish:
         owners["TensorFlow"] = f"TensorFlow {environment.tensorflow} ({wish})"
     for requirement in find_conflict(environment, name, wish):
-        owner = requirement.by
-        if owner in DISTRIBUTIONS:
-            owner = "TensorFlow"
+        owner = "TensorFlow" if requirement.by in DISTRIBUTIONS else requirement.by
         wanted = requirement.takes or requirement.url
         owners.setdefault(owner, f"{requirement.by} {requirement.version} ({wanted})")
     return Remedy(
@@ -375,11 +373,9 @@ def check_nvml_binding(environment: Environment) -> Iterator[Finding]:
     has_both = environment.is_installed("pynvml") and environment.is_installed("nvidia-ml-py")
     if problem is None and has_both:
         version = environment.get_version("pynvml")
-        problem = "deprecated"
         # An older one has its own module; a later one contains no file of NVIDIA's binding, and
         # requires it.
-        if Version(version or "0") < Version("11.5"):
-            problem = "shadowed"
+        problem = "shadowed" if Version(version or "0") < Version("11.5") else "deprecated"
     if problem is None:
         return
     evidence, _, _ = explain_binding(problem, version).reason.partition("; ")

@@ -31,13 +31,14 @@ def check_shared_files(environment: Environment) -> Iterator[Finding]:
         has_library = any(".so" in Path(path).name for path in shared.paths)
         kept = min(shared.names, key=lambda name: _compute_cost(environment, name, shared.names))
         is_required = _compute_cost(environment, kept, shared.names)[0] > 0
-        fix = install_again(environment, kept, without=shared.names)
         if is_required and not has_library:
             fix = Remedy(BOTH_REQUIRED)
+        else:
+            fix = install_again(environment, kept, without=shared.names)
         example = min(shared.paths, key=lambda path: (".so" not in path, path))
-        others = ""
-        if len(shared.paths) > 1:
-            others = f" and {count(len(shared.paths) - 1, 'more file')}"
+        others = (
+            f" and {count(len(shared.paths) - 1, 'more file')}" if len(shared.paths) > 1 else ""
+        )
         yield make_finding(
             "shared-files",
             fix,

@@ -119,9 +119,9 @@ def install_again(
 def add_commands(findings: Iterable[Finding], environment: Environment) -> Iterator[Finding]:
     """Yield findings on files, with the command if reinstalling one package is the fix."""
     for finding in findings:
-        owners: Sequence[str] = ()
-        if isinstance(finding.expected, Mapping):
-            owners = finding.expected.get("packages", [])
+        owners: Sequence[str] = (
+            finding.expected.get("packages", []) if isinstance(finding.expected, Mapping) else ()
+        )
         if finding.rule in REINSTALLED and len(owners) == 1:
             (owner,) = owners
             if environment.installer == "uv" and finding.rule == DAMAGED:

@@ -204,9 +204,9 @@ def check_late_changes(environment: Environment) -> Iterator[Finding]:
         if entry.get("code") != "changed-after-start":
             continue
         name = path.rpartition(".")[2]
-        source = "envlock"
-        if name in rows:
-            source = resolve_citation(rows[name].sources[0], table.evidence)
+        source = (
+            resolve_citation(rows[name].sources[0], table.evidence) if name in rows else "envlock"
+        )
         yield make_finding("variable-too-late", name=name, source=source)
 
 

@@ -95,8 +95,9 @@ def make_removal_line(variable: str, flag: str, instead: str = "", value: str | 
         value: remove it only with this value, in any case; empty for the flag without a value.
     """
     replacement = f" {instead} " if instead else " "
-    end = "(=[^ ]*)?"
-    if value is not None:
+    if value is None:
+        end = "(=[^ ]*)?"
+    else:
         end = f"={value}" if value else ""
     # Repeated until none is left: two in a row share the space between them. The surrounding spaces
     # are removed as well: TensorFlow treats a lone space as the name of a file.

@@ -118,9 +118,7 @@ def _render_cells(finding: envlock.Finding) -> List[str]:
     """Return the severity of a finding, its message, why it matters and its remedy, as HTML."""
     colour = COLOURS[finding.severity]
     cells = [f'<span style="color: {colour}">{escape(finding.severity)}</span>']
-    message = finding.message
-    if finding.where.file:
-        message = f"{finding.where}: {message}"
+    message = f"{finding.where}: {finding.message}" if finding.where.file else finding.message
     texts = (message, finding.why, finding.fix)
     return [*cells, *(escape(text).replace("\n", "<br>") for text in texts)]
 

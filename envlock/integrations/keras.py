@@ -89,9 +89,10 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
         if difference is None:
             write_records(self.repeat, records)
             return
-        place = "the same environment"
         if known["envlock"] != self.line:
             place = f"another environment, {known['envlock']}"
+        else:
+            place = "the same environment"
         raise RepeatMismatch(
             f"epoch {epoch + 1} is not as in the earlier run in {os.fspath(self.repeat)}: "
             f"{difference}; the earlier run was in {place}"

@@ -37,9 +37,10 @@ def collect_rules(report: Report) -> dict[str, Rule]:
         name = get_rule_id(report, finding)
         if name in found:
             continue
-        title = f"{name} must be as locked ({finding.rule})"
         if report.policy is None:
             title = report.titles.get(name, name)
+        else:
+            title = f"{name} must be as locked ({finding.rule})"
         level = LEVELS[finding.severity]
         found[name] = Rule(name, title, level, finding.why, finding.fix, finding.source)
     return found
