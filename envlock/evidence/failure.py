@@ -45,9 +45,10 @@ def group_failures(failed: Iterable[tuple[str, str, str]]) -> list[Failure]:
 def list_failures(failures: Sequence[Failure], source: str, fix: str) -> Iterator[Finding]:
     """Yield a finding for each failure, in order; the results of a failed run are unknown."""
     for failure in failures:
-        names = f"run {failure.runs[0]}"
         if len(failure.runs) > 1:
             names = f"runs {', '.join(failure.runs[:-1])} and {failure.runs[-1]}"
+        else:
+            names = f"run {failure.runs[0]}"
         yield Finding(
             RULE,
             UNKNOWN,

@@ -531,9 +531,9 @@ def describe_causes(ranked: Sequence[Suspect], left: Sequence[str] = ()) -> str:
     """
     if not ranked:
         return "No known cause explains it."
-    second = "no other cause is close"
-    if len(ranked) > 1:
-        second = f"next: {_describe_suspect(ranked[1])}"
+    second = (
+        f"next: {_describe_suspect(ranked[1])}" if len(ranked) > 1 else "no other cause is close"
+    )
     text = f"Most likely cause: {_describe_suspect(ranked[0])}; {second}."
     if left:
         text += f" It does not explain {', '.join(left)}."

@@ -74,9 +74,9 @@ class Settings:
     @classmethod
     def of(cls, conditions: Conditions) -> Settings:
         """Return the settings of a group of TensorFlow."""
-        threads = None
-        if isinstance(conditions.intra_op_threads, int):
-            threads = conditions.intra_op_threads
+        threads = (
+            conditions.intra_op_threads if isinstance(conditions.intra_op_threads, int) else None
+        )
         states = {"on": True, "off": False, ENVIRONMENT: None}
         return cls(threads, states[conditions.determinism])
 

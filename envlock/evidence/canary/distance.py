@@ -103,13 +103,9 @@ def measure_distance(
         places = abs(_find_place(a, locked.dtype) - _find_place(b, locked.dtype))
         ulps.append(places * EPSILON[kept_as] / epsilon)
     # Relative to the locked result, the reference; where that is zero everywhere, to the live one.
-    largest = max(map(abs, locked.values))
-    if largest == 0:
-        largest = max(map(abs, live.values))
-    normwise = 0.0
+    largest = max(map(abs, locked.values)) or max(map(abs, live.values))
     # If both sides are zero everywhere, only signs of zeros differ.
-    if largest:
-        normwise = max(abs(a - b) for a, b in apart) / (epsilon * largest)
+    normwise = max(abs(a - b) for a, b in apart) / (epsilon * largest) if largest else 0.0
     kind = _find_kind(normwise)
     return Distance(locked.size, len(pairs), len(apart), float(median(ulps)), normwise, kind)
 

@@ -170,9 +170,9 @@ class _Reader:
 
     def _keep(self, index: int, lead: Entry, found: Difference | None) -> None:
         """Keep an entry after the first difference, or that itself."""
-        is_cause = self._first is None
-        if self._first is not None and found is not None:
-            is_cause = _is_independent(found, self._tainted)
+        is_cause = self._first is None or (
+            found is not None and _is_independent(found, self._tainted)
+        )
         if len(self._after) <= AFTER:
             self._after.append(_make_line(index, lead, found, is_cause=is_cause))
         if found is None:

@@ -163,10 +163,8 @@ class _Search:
         first = seen.comparison.first
         verdict: Verdict = "identical"
         if first is not None:
-            verdict = first.kind
             # Whether the cause is in the graph, or only passes through, was still to be seen.
-            if is_inside_graph(first):
-                verdict = "graph"
+            verdict = "graph" if is_inside_graph(first) else first.kind
         found = self._make_evidence(verdict, seen, [make_level(seen)])
         return replace(found, because=tuple(self.because), stopped=stop, stopped_while=self.doing)
 
@@ -363,16 +361,18 @@ class _Search:
             verdict, inside, [*levels, make_level(inside)], f"{seen.traces[0]}.{threads.thread}"
         )
         record = found.record
-        known = None
-        if record is not None and verdict != "outside":
-            known = drop_known_advice(self._look_up(seen, record), seen)
+        known = (
+            drop_known_advice(self._look_up(seen, record), seen)
+            if record is not None and verdict != "outside"
+            else None
+        )
         note = f"the operation ran in thread {threads.thread} of those that the program started"
         return replace(found, known=known, notes=(*found.notes, note))
 
     def _look_up(self, seen: Observed, record: Record) -> Known | None:
-        holds: frozenset[str] = frozenset()
-        if record.operation.name == UNSEEDED:
-            holds = frozenset({"unseeded"})
+        holds: frozenset[str] = (
+            frozenset({"unseeded"}) if record.operation.name == UNSEEDED else frozenset()
+        )
         determinism = seen.answers.get("determinism")
         return look_up(
             record.operation.type, holds, seen.header.tensorflow, determinism=determinism

@@ -61,10 +61,10 @@ def report(seen: DivergeEvidence) -> Report[DivergeEvidence]:
     """Return the verdict: findings on the cause, on pipelines, and on later causes."""
     if not seen.match and seen.known is None:
         seen = replace(seen, unexplained=explain_unknown(seen))
-    breaking: tuple[str, ...] = (ERROR,)
     # A run that failed, and a search that was not finished, leave the verdict open.
-    if seen.failures or seen.stopped is not None:
-        breaking = (ERROR, UNKNOWN)
+    breaking: tuple[str, ...] = (
+        (ERROR, UNKNOWN) if seen.failures or seen.stopped is not None else (ERROR,)
+    )
     titles = {**TITLES, RULE: TITLE, STOPPED: "the search was stopped"}
     for rule, row in load_dataset_rules().items():
         titles[rule] = row.title
@@ -109,13 +109,14 @@ def _list_findings(seen: DivergeEvidence) -> Iterator[Finding]:
 def _find_cause(seen: DivergeEvidence) -> Finding:
     """Return the finding that the verdict is about."""
     known, maker = seen.known, seen.maker
-    fix = FIXES.get(seen.verdict, UNKNOWN_FIX)
-    if seen.verdict == "data" and any(each.rule == _IN_PYTHON for each in seen.pipelines):
-        fix = PYTHON_FIX
-    if maker is not None and maker.remedy:
-        fix = maker.remedy
     if known is not None and known.fixes:
         fix = "\n".join(known.fixes)
+    elif maker is not None and maker.remedy:
+        fix = maker.remedy
+    elif seen.verdict == "data" and any(each.rule == _IN_PYTHON for each in seen.pipelines):
+        fix = PYTHON_FIX
+    else:
+        fix = FIXES.get(seen.verdict, UNKNOWN_FIX)
     why, source = explain_unknown(seen), SOURCE
     # The maker's own row explains the draws of an operation, not the line of Python that is named.
     is_draw = maker is not None and maker.can_be_held

@@ -120,10 +120,8 @@ def _render_maker(maker: Maker | None) -> Iterator[Line]:
 
 def _render_inputs(evidence: DivergeEvidence) -> Iterator[Line]:
     for origin in evidence.origins[:SHOWN]:
-        text = _describe_origin(origin)
-        if origin.input in evidence.differing:
-            text = f"differs, {text}"
-        yield "note", f"      reads: {clean(origin.spec)}, {text}"
+        differs = "differs, " if origin.input in evidence.differing else ""
+        yield "note", f"      reads: {clean(origin.spec)}, {differs}{_describe_origin(origin)}"
 
 
 def _describe_origin(origin: Origin) -> str:

@@ -167,9 +167,10 @@ class MakerSearch:
         """Return whether the difference is gone with equal values from these lines in every run."""
         if len(makers) == 1:
             self.tried.add(makers[0].title)
-        what = f"equal values from {' and '.join(maker.title for maker in makers)} in every run"
         if len(makers) > LINES:
             what = f"equal values from {len(makers)} other lines in every run"
+        else:
+            what = f"equal values from {' and '.join(maker.title for maker in makers)} in every run"
         return self._removes(what, replace(self.base, held=tuple(maker.held for maker in makers)))
 
     def _removes(self, what: str, request: Request) -> bool:

@@ -58,9 +58,10 @@ def _say_outside(what: str, about: str, results: str) -> str:
 
 
 def _say_graph(seen: DivergeEvidence, what: str) -> str:
-    where = "inside a graph"
     if any(level.mode == "eager" for level in seen.levels):
         where = "only in graph mode or under XLA (eager runs are identical)"
+    else:
+        where = "inside a graph"
     sentence = f"the runs differ {where}"
     if seen.suspects:
         sentence += f"; the most likely cause is {what}"

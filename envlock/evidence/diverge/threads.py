@@ -196,9 +196,11 @@ def _find_race(ends: Sequence[Mapping[str, Any]]) -> Race | None:
         orders = []
         for end in ends:
             shared = end.get("shared") or []
-            order = None
-            if number < len(shared) and shared[number]["name"] == first["name"]:
-                order = shared[number]["order"]
+            order = (
+                shared[number]["order"]
+                if number < len(shared) and shared[number]["name"] == first["name"]
+                else None
+            )
             orders.append(order)
         if len(set(orders)) > 1:
             place = Place(*first["place"]) if first["place"] is not None else None

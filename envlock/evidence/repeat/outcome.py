@@ -274,12 +274,13 @@ def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]
 
     `subject` is the script that ran, or what is compared.
     """
-    extent: Extent | None = Extent(runs=len(outcome.runs))
-    if len(outcome.runs) < 2 or not _has_values(outcome.runs):
-        extent = Extent(runs=0)
-    # A run that is alone is kept to be compared later.
     if outcome.alone:
+        # A run that is alone is kept to be compared later.
         extent = None
+    elif len(outcome.runs) < 2 or not _has_values(outcome.runs):
+        extent = Extent(runs=0)
+    else:
+        extent = Extent(runs=len(outcome.runs))
     return Report(
         _list_findings(outcome),
         command="repeat",
@@ -455,9 +456,10 @@ def _describe_recorded(run: Run) -> Iterator[RecordedQuantity]:
             steps[quantity.name] = steps.get(quantity.name, 0) + 1
     for name, values in found.items():
         arrays = len(values) // steps[name]
-        shape = " x ".join(map(str, values[0].shape)) or "scalar"
         if arrays > 1:
             shape = count(arrays, "array")
+        else:
+            shape = " x ".join(map(str, values[0].shape)) or "scalar"
         kinds = " ".join(dict.fromkeys(value.kind for value in values))
         digest = hashlib.sha256("".join(value.digest for value in values).encode()).hexdigest()
         yield RecordedQuantity(name, shape, kinds, steps[name], digest[:DIGITS])

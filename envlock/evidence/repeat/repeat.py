@@ -78,10 +78,8 @@ def repeat(
     program = Program.of(program)
     seed, python = program.seed, program.python
     plan = Plan(program.target, runs, fresh, seed, python, KEPT, output, _read_locked_hash_seed())
-    parent = None
-    if save is not None:
-        # In the same folder as its final place, because it is renamed to that.
-        parent = save.absolute().parent
+    # In the same folder as its final place, because it is renamed to that.
+    parent = save.absolute().parent if save is not None else None
     with open_draft_folder(parent) as folder:
         found, interrupted = _make_runs(plan, folder, save, progress)
         outcome = _compare_runs({"": found}, runs, steps, python, progress)
@@ -341,9 +339,10 @@ def _choose_steps(runs: Sequence[Run], asked: Sequence[int], first: Quantity | N
     recorded = results.list_steps(runs)
     for step in asked:
         if step not in recorded:
-            hint = "run it again: no run finished"
             if recorded:
                 hint = f"choose a step from {recorded[0]} to {recorded[-1]}"
+            else:
+                hint = "run it again: no run finished"
             raise UsageError(f"no run recorded step {step}", hint=hint)
     if asked:
         return sorted(set(asked))

@@ -270,9 +270,7 @@ def _list_colors() -> str:
     """Return a class for each color of a cell, and one for each line of the chart."""
     rules = []
     for n, background in enumerate(COLORS):
-        text = "#222"
-        if n >= FIRST_DARK:
-            text = "#fff"
+        text = "#fff" if n >= FIRST_DARK else "#222"
         rules.append(f".l{n} {{ background: {background}; color: {text}; }}")
     for n in range(HUES):
         # Neighbors are 150 degrees apart, so that consecutive lines are easy to distinguish.

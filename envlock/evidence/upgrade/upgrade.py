@@ -233,13 +233,13 @@ def upgrade(
     stage = Stage(target, environment, make_overlay_folder(), progress)
     before = stage.look_before(program.seed)
     together = stage.attempt(changes, before)
-    alone: tuple[Trial, ...] = ()
-    if len(changes) > 1 and together.verdict != UNCHANGED:
-        alone = tuple(stage.attempt([change], before) for change in changes)
+    alone: tuple[Trial, ...] = (
+        tuple(stage.attempt([change], before) for change in changes)
+        if len(changes) > 1 and together.verdict != UNCHANGED
+        else ()
+    )
     old, new = find_tensorflow(installed), find_tensorflow(versions)
-    switches: tuple[str, ...] = ()
-    if old is not None and new is not None:
-        switches = list_switch_changes(old, new)
+    switches = list_switch_changes(old, new) if old is not None and new is not None else ()
     unmet = tuple(find_unmet(environment.installation, versions))
     evidence = UpgradeEvidence(
         together, alone, before.count(), switches, unmet, before.seed, before.is_random

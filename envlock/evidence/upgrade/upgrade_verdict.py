@@ -287,9 +287,10 @@ def report_unmet(requirement: str) -> Finding:
 def write_headline(evidence: UpgradeEvidence, title: str) -> str:
     """Return the answer in one line; that no bit changes holds for what the program recorded."""
     compared = evidence.compared
-    changes = count(len(evidence.together.changes), "package")
     if len(evidence.together.changes) == 1:
         changes = str(evidence.together.changes[0])
+    else:
+        changes = count(len(evidence.together.changes), "package")
     verdict = WORDS[evidence.together.verdict]
     subject = f"{clean(changes)} under {clean(title)}"
     if evidence.together.verdict != UNCHANGED:
