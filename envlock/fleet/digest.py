@@ -119,9 +119,10 @@ def _choose_findings(findings: Sequence[Finding]) -> List[Finding]:
 def _shorten(finding: Finding) -> Finding:
     """Return a finding with shortened texts, and without values that are too long."""
     lines = finding.fix.split("\n")
-    fix = _cut(finding.fix, WORDS_SIZE)
     if len(lines) > 1:
         fix = "\n".join([_cut(line, WORDS_SIZE // 4) for line in lines[:4]])
+    else:
+        fix = _cut(finding.fix, WORDS_SIZE)
     sides = {"expected": finding.expected, "actual": finding.actual}
     shown = finding.to_json()
     for side in sides:
@@ -208,10 +209,8 @@ def parse_report(document: Mapping[str, Any]) -> Report:
     """
     try:
         policy = document["policy"] or {"name": None, "overrides": 0}
-        evidence = None
         # If the ranks did not reach a verdict, nothing is attached.
-        if document["attachments"]:
-            evidence = FleetEvidence.read(document["attachments"])
+        evidence = FleetEvidence.read(document["attachments"]) if document["attachments"] else None
         return Report(
             [_parse_finding(finding) for finding in document["findings"]],
             command=document["command"],

@@ -299,9 +299,7 @@ class Verdict:
         error = decision.get("error")
         try:
             if error is not None:
-                hint = error["hint"]
-                if hint is not None:
-                    hint = str(hint)
+                hint = None if error["hint"] is None else str(error["hint"])
                 self.error = ERRORS[error["kind"]](str(error["message"]), hint=hint)
             else:
                 self.report = parse_report(decision["report"])
@@ -350,9 +348,7 @@ def gather_report(
     decision, is_own = meet(board, rank.rank, size, own, decide, timeout)
     by = decision.get("by")
     # Rank 0 prints everything that it decides, and a rank that withdraws prints its own withdrawal.
-    speaker = SAID.format(by)
-    if by == rank.rank and by != 0 and not is_own:
-        speaker = SAID_ELSEWHERE
+    speaker = SAID_ELSEWHERE if by == rank.rank and by != 0 and not is_own else SAID.format(by)
     verdict = Verdict(decision, speaker)
     if verdict.report is not None:
         if is_own:
@@ -440,10 +436,8 @@ def _raise_misuse(statements: Sequence[Statement]) -> None:
     """
     misused = [each for each in statements if each.get("misused") in ERRORS]
     for members in group_by(misused, lambda each: (each["misused"], each["problem"]))[:1]:
-        where = ""
         # What rank 0 has, the whole job has, as a rule.
-        if members[0]["rank"] != 0:
-            where = f"{Places().describe(members)}: "
+        where = f"{Places().describe(members)}: " if members[0]["rank"] != 0 else ""
         problem, _, hint = members[0]["problem"].partition(HINT)
         raise ERRORS[members[0]["misused"]](f"{where}{problem}", hint=hint or None)
 

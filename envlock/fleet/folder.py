@@ -227,9 +227,10 @@ def _lock(file: int, *, is_shared: bool) -> Optional[bool]:
 
 
 def _make_write_error(what: str, target: str, error: OSError) -> WriteError:
-    hint = f"name a folder with hard links: {VARIABLE}"
     if what == "write":
         hint = "check the folder and its disk"
+    else:
+        hint = f"name a folder with hard links: {VARIABLE}"
     return WriteError(f"cannot {what} {target}: {error.strerror}", hint=hint)
 
 

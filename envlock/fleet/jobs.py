@@ -27,13 +27,9 @@ def choose_job(
         FactError: that job has no reports.
         UsageError: several jobs have reports, and none is named.
     """
-    wanted = named
     # In a batch script, the variables of the launcher name the job, but not a step.
-    if not wanted:
-        wanted = environ.get(OWN["job"]) or find_launched_job(environ)
-    fitting = list(found)
-    if wanted:
-        fitting = [job for job in found if job == wanted or job.startswith(f"{wanted}.")]
+    wanted = named or environ.get(OWN["job"]) or find_launched_job(environ)
+    fitting = [job for job in found if not wanted or job == wanted or job.startswith(f"{wanted}.")]
     if not fitting:
         raise _make_no_report(found, folder, wanted)
     if len(fitting) > 1:
@@ -47,9 +43,8 @@ def choose_job(
 
 
 def _make_no_report(found: Sequence[str], folder: str, wanted: str) -> FactError:
-    problem = f"no job has reported to {folder}"
-    if wanted:
-        problem = f"no rank of job {wanted} has reported to {folder}"
+    subject = f"no rank of job {wanted}" if wanted else "no job"
+    problem = f"{subject} has reported to {folder}"
     if found:
         problem += f" (it has reports of {', '.join(found[:SHOWN])})"
     return FactError(problem, hint="let each rank run `envlock fleet report --to FOLDER`")

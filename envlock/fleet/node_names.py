@@ -91,9 +91,8 @@ def _fold(names: Sequence[List[str]]) -> List[Word]:
     groups: Dict[Tuple[str, str, int], List[int]] = {}
     for name in names:
         digits = name[place]
-        width = 0  # leading zeros only: n7 and n12 are one range, n07 and n7 two names
-        if digits[0] == "0" and digits != "0":
-            width = len(digits)
+        # Leading zeros only: n7 and n12 are one range, n07 and n7 two names.
+        width = len(digits) if digits[0] == "0" and digits != "0" else 0
         ends = "".join(name[:place]), "".join(name[place + 1 :])
         groups.setdefault((*ends, width), []).append(int(digits))
     _move_to_padded(groups)

@@ -246,9 +246,7 @@ def _compare_roots(
         root = members[0]["root"]
         standard = standards.find(members[0])
         # Facts that were left out by other rules are no difference.
-        same: Members = []
-        if first and first[0]["overrides"] == members[0]["overrides"]:
-            same = first
+        same: Members = first if first and first[0]["overrides"] == members[0]["overrides"] else []
         findings = _compare_root(members, same, documents, standard, places, total)
         wrong = _list_wrong(findings)
         odd: List[Finding] = []
@@ -283,9 +281,11 @@ def _compare_root(
                 "rank-facts-missing", "differs from other ranks, and its facts are missing"
             )
         ]
-    findings: List[Finding] = []
-    if standard.lock is not None:
-        findings = _compare_with_lock(document, standard.lock, members[0]["proven"], standard)
+    findings: List[Finding] = (
+        _compare_with_lock(document, standard.lock, members[0]["proven"], standard)
+        if standard.lock is not None
+        else []
+    )
     texts: Dict[str, str] = {}
     if first:
         texts.update(documents[first[0]["root"]].get("texts", {}))
@@ -360,9 +360,11 @@ def _compare_with_first(
     """Return the differences from the first ranks, which messages call `title`."""
     before = documents[first[0]["root"]]
     here = documents[members[0]["root"]]
-    proof = None
-    if standard.lock is not None and first[0]["proven"] and members[0]["proven"]:
-        proof = list_results(standard.lock)
+    proof = (
+        list_results(standard.lock)
+        if standard.lock is not None and first[0]["proven"] and members[0]["proven"]
+        else None
+    )
     findings = compare(
         (before["facts"], before["unavailable"]),
         (here["facts"], here["unavailable"]),
@@ -416,9 +418,9 @@ def _make_headline(
     if standard.lock is not None:
         exempt = list_exemptions(standard.exempt)
         under = describe_judge(standard.rules.name, len(standard.rules.overrides), exempt)
-    missing = ""
-    if reported < size:
-        missing = f"{size - reported:,} of {count(size, 'rank')} did not report"
+    missing = (
+        f"{size - reported:,} of {count(size, 'rank')} did not report" if reported < size else ""
+    )
     severities = {finding.severity for finding in findings}
     if ERROR in severities:
         what = _describe_odd_ranks(groups, reported, size, is_locked=standard.lock is not None)
@@ -510,10 +512,10 @@ def _make_evidence(
 ) -> FleetEvidence:
     major = majority(groups)
     root = major.root if major is not None else None
-    vetted: List[str] = []
     # Without a lockfile, it takes a majority to decide which ranks are good.
-    if is_locked or major is not None:
-        vetted = _list_vetted_nodes(groups, statements, size)
+    vetted: List[str] = (
+        _list_vetted_nodes(groups, statements, size) if is_locked or major is not None else []
+    )
     missing = format_ranges(find_missing(statements, size))
     documents = [group.to_json() for group in groups]
     evidence = FleetEvidence(size, len(statements), documents, root, vetted, missing)

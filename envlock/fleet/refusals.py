@@ -35,9 +35,10 @@ def report_no_verdict(node: str, timeout: float) -> Report:
 
 def report_interruption(rank: int, node: str, error: BaseException) -> Report:
     """Return the report of a rank that ends while it communicates with the others."""
-    message = f"rank {rank} ({node}) failed: {type(error).__name__}: {error}"
     if isinstance(error, KeyboardInterrupt):
         message = f"rank {rank} ({node}) was interrupted"
+    else:
+        message = f"rank {rank} ({node}) failed: {type(error).__name__}: {error}"
     why = "A rank that ends while ranks are compared takes no part in the job."
     return _make_report(message[:300], why, "Remove the cause, and start the job again.")
 
