@@ -37,10 +37,8 @@ def main() -> None:
     os.write(1, b"ready\n")
     for line in sys.stdin.buffer:
         pyc, source, tag, optimization = json.loads(line)
-        word = "fine"
         # Python ignores a .pyc of another version.
-        if tag == sys.implementation.cache_tag:
-            word = _judge(pyc, source, optimization)
+        word = _judge(pyc, source, optimization) if tag == sys.implementation.cache_tag else "fine"
         os.write(1, (word + "\n").encode("ascii"))
 
 

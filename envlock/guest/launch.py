@@ -263,10 +263,8 @@ def _set_memory_limit(pid: int, memory: int) -> None:
     """
     with suppress(ProcessLookupError):  # it has ended already
         hard = resource.prlimit(pid, resource.RLIMIT_AS)[1]
-        wanted = memory
         # -1 (RLIM_INFINITY) means that there is no limit.
-        if hard >= 0:
-            wanted = min(memory, hard)
+        wanted = min(memory, hard) if hard >= 0 else memory
         resource.prlimit(pid, resource.RLIMIT_AS, (wanted, hard))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 

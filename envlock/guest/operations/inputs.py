@@ -46,9 +46,8 @@ def list_arguments(definition: OpDef, operation: Operation) -> List[str]:
     """Return the name of each input's argument."""
     names: List[str] = []
     for argument in definition.input_arg:
-        count = 1
-        if argument.number_attr:
-            count = int(operation["attributes"][argument.number_attr])  # type: ignore[arg-type]
+        number_attr = argument.number_attr
+        count = int(operation["attributes"][number_attr]) if number_attr else 1  # type: ignore[arg-type]
         names += [argument.name] * count
     return names
 
@@ -102,9 +101,7 @@ def _make_integers(
     # 0 to 2**23 - 1, exactly: the numbers are multiples of 2**-23 from -1 on.
     whole = ((numbers + np.float32(1)) * np.float32(1 << 22)).astype(np.int64)
     made: Array = least + whole % max(below - least, 1)
-    if row is not None and row["sorted"]:
-        made = np.sort(made)
-    return made
+    return np.sort(made) if row is not None and row["sorted"] else made
 
 
 def _find_limit(row: Index, described: Input, by_name: Dict[str, Input]) -> int:
@@ -120,9 +117,7 @@ def _find_limit(row: Index, described: Input, by_name: Dict[str, Input]) -> int:
         axis = by_name["axis"].get("values", [0])[0]
         return other["shape"][int(axis)]
     if below == "least":
-        sizes: List[int] = other["shape"]
-        if values is not None:
-            sizes = [int(value) for value in values]
+        sizes = [int(value) for value in values] if values is not None else other["shape"]
         # The last dimension of the index says how many dimensions it points into.
         depth = len(sizes)
         if described["shape"] and described["shape"][-1] <= len(sizes):

@@ -291,7 +291,5 @@ def _is_wide(array: Array) -> bool:
 
 def _split_complex(np: ModuleType, array: Array) -> Array:
     """Return the numbers in a one-dimensional array, a complex one as two."""
-    row: Array = array.reshape(-1)
-    if array.dtype.kind == "c":
-        row = np.stack([array.real, array.imag], -1).reshape(-1)
-    return row
+    numbers: Array = np.stack([array.real, array.imag], -1) if array.dtype.kind == "c" else array
+    return numbers.reshape(-1)

@@ -231,9 +231,7 @@ class LineValues:
 
     def write(self, path: str) -> None:
         """Write the statements into a file, as JSON."""
-        target = self.target
-        if target is None:
-            target = self._last_returned
+        target = self.target if self.target is not None else self._last_returned
         for _, own in list(self._frames.values()):
             if own.statement is not None:  # it was still running
                 self._add_event(own, own.statement, {})

@@ -250,9 +250,9 @@ class Makers:
         given: Iterable[Future[object]] = args[0] if args else kwargs.pop("fs")  # type: ignore[assignment]
         futures = list(dict.fromkeys(given))
         numbers = {id(future): str(number) for number, future in enumerate(futures)}
-        order: Iterable[Future[object]] = futures
-        if not is_held:
-            order = call.original(futures, *args[1:], **kwargs)  # type: ignore[assignment]
+        order: Iterable[Future[object]] = (
+            futures if is_held else call.original(futures, *args[1:], **kwargs)  # type: ignore[assignment]
+        )
         for future in order:
             if is_held:
                 future.exception()  # waits until it has ended

@@ -193,9 +193,7 @@ def _tap_step(model: Model, taps: Taps) -> Undo:
 
     def compute_loss(*args: object, **kwargs: object) -> object:
         loss = original_loss(*args, **kwargs)  # type: ignore[misc]
-        predictions = kwargs.get("y_pred")
-        if "y_pred" not in kwargs and len(args) > 2:
-            predictions = args[2]
+        predictions = args[2] if "y_pred" not in kwargs and len(args) > 2 else kwargs.get("y_pred")
         is_static = _is_compiled(model)
         taps.hold("predictions", _split(predictions), is_static=is_static)
         taps.hold("loss", _split(loss), is_static=is_static)
@@ -246,9 +244,7 @@ def _tap_gradients(model: Model, taps: Taps) -> Undo:
 def _is_compiled(model: Model) -> bool:
     """Return whether XLA compiles the step, which cannot store values of unknown shape."""
     compiled = getattr(model, "jit_compile", None)
-    if compiled is None:
-        compiled = getattr(model, "_jit_compile", False)
-    return bool(compiled)
+    return bool(getattr(model, "_jit_compile", False) if compiled is None else compiled)
 
 
 def _make_callback(model: Model, taps: Taps, taker: Taker) -> Callback:

@@ -65,9 +65,7 @@ def _set_tensorflow(tensorflow: ModuleType, seed: int) -> None:
     """Set the seed of the graph; in TensorFlow 1 the function has another name, and must be called
     for each graph.
     """
-    setter = getattr(tensorflow.random, "set_seed", None)
-    if setter is None:
-        setter = tensorflow.compat.v1.set_random_seed
+    setter = getattr(tensorflow.random, "set_seed", None) or tensorflow.compat.v1.set_random_seed
     setter(seed)
 
 
