@@ -153,9 +153,10 @@ def _refuse(search: _Search) -> None:
     """Refuse all that cannot be copied, in one message."""
     if not search.refused:
         return
-    hint = _EXAMPLE
     if set(search.refused.values()) == {_NOT_PORTABLE}:
         hint = "rename it, or leave it out with `exclude`"
+    else:
+        hint = _EXAMPLE
     messages = []
     for name, reason in search.refused.items():
         if reason.startswith("cannot read"):

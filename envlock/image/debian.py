@@ -124,9 +124,10 @@ def check_locked(base: Base, wanted: AptRequest) -> None:
     locked = get_locked_request(base.apt)
     if locked == wanted or not (locked.packages or wanted.packages):
         return
-    difference = "no Debian packages are locked for"
     if locked.packages:
         difference = "the locked Debian packages are not those of"
+    else:
+        difference = "no Debian packages are locked for"
     raise UsageError(
         f"{difference} `apt` in [tool.envlock.container]",
         hint="run `envlock build --pin` to lock them",

@@ -198,9 +198,10 @@ def find_foreign_wheels(plan: BuildPlan) -> list[str]:
     if len(version) < 2 or machine is None or python.get("implementation") not in (None, "cpython"):
         return []
     interpreter = f"cp{version[0]}{version[1]}"
-    abis = [interpreter, f"{interpreter}m"]
     if f"{version[1]}t-" in str(python.get("abi")):
         abis = [f"{interpreter}t"]
+    else:
+        abis = [interpreter, f"{interpreter}m"]
     platforms = _list_platforms(machine, (facts.get("system") or {}).get("libc_version"))
     usable: set[Tag] = set(cpython_tags(version, abis, platforms))
     usable.update(compatible_tags(version, interpreter, platforms))

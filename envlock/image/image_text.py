@@ -186,9 +186,7 @@ def _fill_cells(image: Row, names: Iterable[str]) -> list[str]:
         holding = image["holds"].get(name)
         cell = "-"
         if holding is not None:
-            cell = holding["version"]
-            if holding["expected"]:
-                cell = f"~{cell}"
+            cell = f"~{holding['version']}" if holding["expected"] else holding["version"]
         cells.append(cell)
     return cells
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import envlock
 from envlock.guest import launch
@@ -97,9 +97,8 @@ def _ask(
     engine: Engine, image: str, inspected: Inspected, python: str | None, question: _Question
 ) -> Snapshot:
     """Return the facts from the first interpreter, and the first entrypoint, that answers."""
-    entrypoints = ENTRYPOINTS
-    if not (inspected.get("Config") or {}).get("Entrypoint"):
-        entrypoints = ENTRYPOINTS[:1]
+    has_own = bool((inspected.get("Config") or {}).get("Entrypoint"))
+    entrypoints = ENTRYPOINTS if has_own else ENTRYPOINTS[:1]
     programs = PYTHONS if python is None else (python,)
     words = _make_arguments()
     last: Finished | None = None
@@ -191,16 +190,13 @@ def _make_base(image: str, inspected: Inspected) -> BaseImage:
             if digest.name == reference.name and digest.digest is not None:
                 reference = reference.at(digest.digest)
                 break
-    platform: Literal["linux/amd64", "linux/arm64"] = "linux/amd64"
-    if inspected.get("Architecture") == "arm64":
-        platform = "linux/arm64"
     route: Route = "ngc" if reference.repository.endswith(ngc.REPOSITORY) else "captured"
     return BaseImage(
         name=reference.name,
         tag=reference.tag,
         digest=reference.digest or "",
         manifest=None,
-        platform=platform,
+        platform="linux/arm64" if inspected.get("Architecture") == "arm64" else "linux/amd64",
         route=route,
         reason=reason[:500],
     )

@@ -104,9 +104,11 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
 def _check_folder(folder: Path) -> None:
     """Check that a folder can become a context, and create its parent folder."""
     try:
-        is_other = folder.exists() and not folder.is_dir()
-        if folder.is_dir():
-            is_other = bool({item.name for item in folder.iterdir()} - OWN)
+        is_other = (
+            bool({item.name for item in folder.iterdir()} - OWN)
+            if folder.is_dir()
+            else folder.exists()
+        )
         if is_other:
             raise UsageError(
                 f"{folder} has files that are not a build context",

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from envlock.data.image_tables import Tables, load_image_tables
 from envlock.image.bases.base_request import AUTO, BaseRequest
@@ -346,12 +345,9 @@ def make_base_image(chosen: ChosenImage, needs: BaseNeeds) -> BaseImage:
         archive = PinnedArchive(
             file=candidate.python_archive.file, sha256=candidate.python_archive.sha256
         )
-    platform: Literal["linux/amd64", "linux/arm64"] = "linux/amd64"
-    if image.platform == "linux/arm64":
-        platform = "linux/arm64"
     return BaseImage(
         **_make_pinned_image(image).model_dump(),
-        platform=platform,
+        platform="linux/arm64" if image.platform == "linux/arm64" else "linux/amd64",
         route=candidate.route,
         reason=explain_candidate(candidate, needs),
         python=python,

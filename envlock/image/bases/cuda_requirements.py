@@ -66,14 +66,12 @@ def check_gpu_code(needs: BaseNeeds) -> Iterator[str]:
     # The tables are about the builds on the index: of one of NVIDIA's, or of somebody's own, only
     # its own build info tells.
     is_indexed = bool(version) and needs.label is None and needs.local is None
-    cuda = needs.built_for or needs.cuda
-    if is_indexed:
-        cuda = find_ptx_cuda(version) or cuda
+    cuda = (find_ptx_cuda(version) if is_indexed else None) or needs.built_for or needs.cuda
     for capability in needs.capabilities:
         verdict = judge(list(needs.targets), capability, cuda, needs.cuda_driver)
-        failure = None
-        if is_indexed and verdict.kind != NATIVE:
-            failure = find_failure(version, capability)
+        failure = (
+            find_failure(version, capability) if is_indexed and verdict.kind != NATIVE else None
+        )
         if failure is not None:
             yield (
                 f"TensorFlow holds no machine code for compute capability {capability}: "

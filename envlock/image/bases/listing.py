@@ -94,9 +94,7 @@ def _describe_python(row: SlimImages) -> dict[str, object]:
 
 
 def _describe_system(row: BaseSystem) -> dict[str, object]:
-    with_python = row.with_python
-    if with_python:
-        with_python = f"{DOCKER_HUB}/{with_python}"
+    with_python = f"{DOCKER_HUB}/{row.with_python}" if row.with_python is not None else None
     return {
         "image": f"{DOCKER_HUB}/{row.image}",
         "libc": row.libc,

@@ -247,9 +247,10 @@ def check_base(best: Candidate, others: Sequence[Candidate], needs: BaseNeeds) -
                 f"{under}: {facts} ({best.reference})",
                 hint=f"use {other.reference}, which can: `--base {other.reference}`",
             )
-    hint = "accept the facts with `envlock ignore`, or choose a less strict policy"
     if list_left_behind(best, needs):
         hint = LEFT_BEHIND
+    else:
+        hint = "accept the facts with `envlock ignore`, or choose a less strict policy"
     if any(other.reference == best.reference for other in others):
         raise CannotMatchError(
             f"no known base image can match under policy {needs.policy}; "

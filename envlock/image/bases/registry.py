@@ -187,13 +187,9 @@ class Registry:
         http.
         """
         if registry not in self._origins:
-            host = registry
             # Its API is not at the name that references have.
-            if registry == DOCKER_HUB:
-                host = "registry-1.docker.io"
-            scheme = "https"
-            if _LOOPBACK.fullmatch(registry) is not None and _has_plain_http(host):
-                scheme = "http"
+            host = "registry-1.docker.io" if registry == DOCKER_HUB else registry
+            scheme = "http" if _LOOPBACK.fullmatch(registry) and _has_plain_http(host) else "https"
             self._origins[registry] = f"{scheme}://{host}"
         return self._origins[registry]
 
@@ -287,9 +283,10 @@ class Registry:
                 f"cannot look up {reference}: {origin} redirects, and {message}",
                 hint=f"check that proxy and firewall allow {storage}, or use a mirror (`--mirror`)",
             )
-        with_login = "without a login"
         if self._logins(registry):
             with_login = "with the login from Docker's configuration"
+        else:
+            with_login = "without a login"
         return RegistryError(
             f"{denied}: {answer.status} {with_login}",
             hint=f"check the name; if it is private, run `docker login {registry}`",
@@ -348,9 +345,8 @@ def parse_challenges(header: str) -> list[Challenge]:
             continue
         if not found:
             break
-        value = match["plain"]
-        if match["quoted"] is not None:
-            value = re.sub(r"\\(.)", r"\1", match["quoted"])
+        quoted = match["quoted"]
+        value = match["plain"] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
         found[-1].values.setdefault(match["name"].lower(), value)
     return found
 

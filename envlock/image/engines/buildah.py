@@ -75,9 +75,9 @@ class Buildah(Command):
             )
         # Entrypoint and command of the image are combined here, as Docker combines them.
         config = self.inspect(image).get("Config") or {}
-        entrypoint = start.entrypoint
-        if entrypoint is None:
-            entrypoint = config.get("Entrypoint") or []
+        entrypoint = (
+            (config.get("Entrypoint") or []) if start.entrypoint is None else start.entrypoint
+        )
         words = [*entrypoint, *(argv or config.get("Cmd") or [])]
         container = call(PROGRAM, "from", "--pull-never", "--", image).strip()
         try:

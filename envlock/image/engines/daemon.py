@@ -184,19 +184,16 @@ class Daemon:
         """
         # Its name is known before it exists, so that it can be removed at any time.
         name = f"envlock-{uuid.uuid4().hex}"
-        devices = None
-        if start.gpus:
-            # All of them, as `docker run --gpus all` asks.
-            devices = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
+        # All of them, as `docker run --gpus all` asks.
+        devices = [DeviceRequest(count=-1, capabilities=[["gpu"]])] if start.gpus else None
         # Named: the driver that is the daemon's default may be one whose logs cannot be read.
         # https://docs.docker.com/engine/logging/configure/
         logs = LogConfig(type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"})
         settings = self._api.create_host_config(
             network_mode=start.network, log_config=logs, device_requests=devices
         )
-        entrypoint = None
-        if start.entrypoint is not None:
-            entrypoint = list(start.entrypoint) or [""]  # the API's word for "none"
+        # `[""]` is the word of the API for "none".
+        entrypoint = (list(start.entrypoint) or [""]) if start.entrypoint is not None else None
         try:
             with _explain_errors(image):
                 self._api.create_container(

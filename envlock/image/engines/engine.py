@@ -282,9 +282,7 @@ class Engine:
 
     def _make_built(self, inspected: Inspected, seconds: float) -> Built:
         rootfs = inspected.get("RootFS")
-        layers: tuple[str, ...] = ()
-        if rootfs is not None:
-            layers = tuple(rootfs["Layers"] or ())
+        layers = tuple(rootfs["Layers"] or ()) if rootfs is not None else ()
         config = dict(inspected.get("Config") or {})
         return Built(inspected["Id"], layers, self.name, self.host.version, config, seconds)
 
@@ -374,9 +372,8 @@ def _open_log() -> Iterator[TextIO]:
         keep = path.stat().st_size > 0
         if not keep:
             raise
-        hint = f"the whole log is in {path}"
-        if error.hint:
-            hint = f"{error.hint}; {hint}"
+        log = f"the whole log is in {path}"
+        hint = f"{error.hint}; {log}" if error.hint else log
         raise EngineError(error.message, hint=hint) from None
     finally:
         if not keep:

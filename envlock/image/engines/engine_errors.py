@@ -246,9 +246,10 @@ def explain(
             message += f": {line[:200]}"
         return EngineError(message)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    reason = "it gave no reason"
     if lines:
         reason = re.sub("^error: ", "", lines[-1], flags=re.IGNORECASE)[:400]
+    else:
+        reason = "it gave no reason"
     return EngineError(f"the container engine failed: {reason}", hint=hint)
 
 

@@ -224,9 +224,7 @@ def _describe_package(
     # An identity of another version does not describe this package.
     if identity is not None and identity.version == version and identity.wheel is not None:
         return _add_wheel(component, identity.wheel)
-    reason = "its wheel is unknown"
-    if identity is not None and identity.reason:
-        reason = identity.reason
+    reason = identity.reason if identity is not None and identity.reason else "its wheel is unknown"
     component = replace(component, unproven=reason)
     source = find_checkout(lock, name)
     if source is not None:
