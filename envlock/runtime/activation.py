@@ -147,9 +147,10 @@ def activate(
     host = Host()
     lockfile, document = _read_lock(path, mode, locked=locked)
     version, recipe = _find_recipe(host)
-    own = document
     if document.get("machines"):
         own = choose_machine(document, collect_here(document, host))
+    else:
+        own = document
     readers = _list_readers_done(host)
     wanted = variable_plan.plan_variables(
         os.environ, own["facts"], recipe.set, recipe.unset, readers

@@ -525,9 +525,11 @@ def _make_finding(
         row = policy.row(cause)
     if waived is not None and policy.find_owner(path) != OVERRIDE:
         row = {**row, "rule": "ignore", "why": waived, "fix": NOTHING}
-    lacking: Optional[List[str]] = None
-    if row["rule"] == PROVEN and proof is not None:
-        lacking = _find_lacking(policy.list_witnesses(path), proof)
+    lacking = (
+        _find_lacking(policy.list_witnesses(path), proof)
+        if row["rule"] == PROVEN and proof is not None
+        else None
+    )
     severity, fix = _judge(difference, row["rule"], row["fix"], lacking == [])
     fix = name_locked_value(path, old, fix)
     if lacking and severity != INFO:

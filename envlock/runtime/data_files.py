@@ -140,9 +140,10 @@ def _examine(entry: os.DirEntry[str]) -> os.stat_result:
     try:
         found = entry.stat()
     except FileNotFoundError:
-        reason = "it was removed while it was examined"
         if entry.is_symlink():
             reason = "its link leads nowhere"
+        else:
+            reason = "it was removed while it was examined"
         raise make_error(entry.path, reason) from None
     except OSError as error:
         raise make_error(entry.path, error.strerror) from None

@@ -381,9 +381,10 @@ def make_distribution(
     if not _is_name(distribution.name):
         return None
     if kind.endswith("egg-info"):
-        version = version.partition("-py")[0]
-        if not version:  # a development install: `name.egg-info` without a version
-            version = _get_header(distribution.read("PKG-INFO") or "", "Version")
+        # A development install has `name.egg-info` without a version.
+        version = version.partition("-py")[0] or _get_header(
+            distribution.read("PKG-INFO") or "", "Version"
+        )
     elif not dash:
         version = ""
     if is_version(version):

@@ -67,9 +67,12 @@ class Extent:
         sums: Dict[str, Optional[int]] = {}
         for kind in KINDS[1:]:
             sums[kind] = _add(getattr(self, kind), getattr(other, kind))
-        facts = self._facts
-        if other._facts is not None:
-            facts = _add(self.facts, other.facts) if self._facts is not None else other._facts
+        if other._facts is None:
+            facts = self._facts
+        elif self._facts is None:
+            facts = other._facts
+        else:
+            facts = _add(self.facts, other.facts)
         return Extent(facts=facts, **sums)
 
     def to_json(self) -> Dict[str, int]:

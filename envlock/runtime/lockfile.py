@@ -206,9 +206,10 @@ def _read_bytes(path: str) -> bytes:
         )
         raise LockfileError(f"lockfile not found: {path}", hint=hint) from None
     except OSError as error:
-        hint = "check the path and its permissions"
         if error.errno == errno.ELOOP:
             hint = "remove one of the symbolic links: they form a loop"
+        else:
+            hint = "check the path and its permissions"
         raise _unreadable(path, error.strerror, hint) from None
     except ValueError:  # a NUL byte in the name
         raise _unreadable(repr(path), "not a path", "check the path") from None

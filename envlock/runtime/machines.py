@@ -110,9 +110,9 @@ def _count_differences(
 def describe_machine(machine: Mapping[str, Tree]) -> str:
     """Return a description of a machine: its processor, how many CPUs are visible, and its GPUs."""
     cpu = _get_section(machine["facts"], "cpu")
-    processor = "unknown processor"
-    if isinstance(cpu.get("model_name"), str):
-        processor = clean(cpu["model_name"])
+    processor = (
+        clean(cpu["model_name"]) if isinstance(cpu.get("model_name"), str) else "unknown processor"
+    )
     if isinstance(cpu.get("affinity_count"), int):
         processor += f" ({cpu['affinity_count']} visible)"
     counts: Dict[str, int] = {}

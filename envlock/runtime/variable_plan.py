@@ -67,9 +67,8 @@ def plan_variables(
         leave: the readers whose variables are not changed, because it is too late or not our
             decision.
     """
-    locked: Mapping[str, object] = {}
-    if isinstance(facts.get("environ"), dict):
-        locked = facts["environ"]  # type: ignore[assignment]
+    own = facts.get("environ")
+    locked: Mapping[str, object] = own if isinstance(own, dict) else {}
     after = locked_environ(environ, locked, leave)
     why = dict.fromkeys(locked, AS_LOCKED)
     conflicts: List[Conflict] = []

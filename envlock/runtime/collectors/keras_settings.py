@@ -76,9 +76,9 @@ def _collect_config(host: Host) -> Union[Tree, Unavailable]:
     config: Tree = {}
     for name, default in DEFAULTS.items():
         value = settings.get(name, default)
-        is_valid = type(value) is type(default)
-        if isinstance(value, str) and is_valid:
-            is_valid = value in WORDS[name]
+        is_valid = type(value) is type(default) and (
+            not isinstance(value, str) or value in WORDS[name]
+        )
         if not is_valid:
             value = Unavailable(f"keras.json has an unexpected value for {name}", "malformed")
         config[name] = value

@@ -191,9 +191,10 @@ def _convert_origin(document: Tree) -> Tree:
         # The specification has no commit for a local folder, so the commit is read from the
         # checkout itself.
         commit = find_checkout_commit(_parse_local_path(document["url"]))
-    sha256 = archive.get("hashes", {}).get("sha256")
-    if not sha256:  # older installers write `hash`: "sha256=..."
-        sha256 = archive.get("hash", "").partition("sha256=")[2]
+    # Older installers write `hash`: "sha256=...".
+    sha256 = (
+        archive.get("hashes", {}).get("sha256") or archive.get("hash", "").partition("sha256=")[2]
+    )
     facts: Tree = {
         "url": strip_url_secrets(document["url"]),
         "editable": is_editable,

@@ -71,9 +71,7 @@ def judge_modes(files: Iterable[FileMode]) -> list[Verdict]:
         usual_bits[package] = _find_usual_bits(counts, environment_bits)
     verdicts = []
     for file in files:
-        verdict = _judge_mode(file, usual_bits[file.package])
-        if verdict is None:
-            verdict = _judge_lone_executable(file, kinds)
+        verdict = _judge_mode(file, usual_bits[file.package]) or _judge_lone_executable(file, kinds)
         if verdict is not None:
             verdicts.append(verdict)
     return verdicts

@@ -181,9 +181,7 @@ def _describe_path(path: str) -> str:
             return f"{mode:o} {os.readlink(path)}"
         if not stat.S_ISREG(mode):
             return f"{mode:o}"
-        digest = ""
-        if mode & FOR_ANYBODY and status.st_size <= ODD_SIZE_LIMIT:
-            digest = hash_file(path)
+        digest = hash_file(path) if mode & FOR_ANYBODY and status.st_size <= ODD_SIZE_LIMIT else ""
     except FileNotFoundError:
         return "missing"
     except OSError as error:

@@ -107,16 +107,13 @@ def check_permissions(survey: Survey, states: list[State]) -> list[Fault]:
     faults = []
     for verdict in check_file.judge_modes(files):
         mode = f"{verdict.mode:04o}"
-        expected: dict[str, object] | None = None
-        if verdict.expected is not None:
-            expected = {"mode": f"{verdict.expected:04o}"}
         faults.append(
             Fault(
                 "permission",
                 verdict.path,
                 f"{mode}: {verdict.what}",
                 survey.list_owners(verdict.path),
-                expected,
+                None if verdict.expected is None else {"mode": f"{verdict.expected:04o}"},
                 {"mode": mode},
                 severity=ERROR if verdict.sure else INFO,
             )

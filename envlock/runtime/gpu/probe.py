@@ -117,9 +117,9 @@ def _build_command(python: str, host: Host) -> List[str]:
     user's project is not imported instead of NVIDIA's. `-S` also keeps `.pth` hooks from running
     once more.
     """
-    script_folder = None
-    if sys.argv and sys.argv[0]:
-        script_folder = os.path.dirname(os.path.abspath(sys.argv[0]))
+    script_folder = (
+        os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv and sys.argv[0] else None
+    )
     folders = [folder for folder in host.path if os.path.isabs(folder) and folder != script_folder]
     options = ["-I", "-S"]
     if sys.dont_write_bytecode:

@@ -254,9 +254,7 @@ class Loader:
     def _search(self, soname: str, caller: Found) -> Found:
         """Search in the order that the module's docstring gives."""
         elf = caller.elf
-        found = None
-        if elf is None or not elf.has_runpath:
-            found = self._search_rpaths(soname, caller)
+        found = self._search_rpaths(soname, caller) if elf is None or not elf.has_runpath else None
         if found is None:
             exe = self._read_executable()
             program = os.path.dirname(exe.path) if exe is not None else None
