@@ -66,9 +66,9 @@ def make_disk_error(error: OSError) -> WriteError:
     """Return the error to exit with if the disk or the system fails at a file that is always
     expected to work.
     """
-    place = "a file"
-    if isinstance(error.filename, str | bytes):
-        place = clean(os.fsdecode(error.filename))
+    place = (
+        clean(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else "a file"
+    )
     return WriteError(
         f"cannot use {place}: {error.strerror}",
         hint="check permissions, free space and limits; files are replaced whole or not at all",

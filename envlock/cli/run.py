@@ -209,9 +209,10 @@ def run(
 def _observe(prepared: Prepared, lock: Path, python: Path | None, *, quiet: bool) -> None:
     """Run the command as a child, print what its lockfile now holds, and exit as the command did."""
     found = run_observed(prepared, lock, python)
-    before = "all held before"
     if found.new:
         before = f"{len(found.new)} of them not held before: {', '.join(found.new)}"
+    else:
+        before = "all held before"
     talk(f"observed {count(len(found.used), 'package')}, {before}", quiet=quiet)
     raise typer.Exit(found.code)
 

@@ -319,9 +319,7 @@ def _parse_ignore(token: tokenize.TokenInfo, mark: re.Match[str], known: frozens
     line, column = token.start
     names = tuple(name for name in re.split(r"[\s,]+", mark[1] or "") if name)
     # Alone on its line, it is about the next one: a long line has no place for a reason.
-    covers: tuple[int, ...] = (line,)
-    if not token.line[:column].strip():
-        covers = (line, line + 1)
+    covers = (line,) if token.line[:column].strip() else (line, line + 1)
     return Ignore(line, column + 1, covers, names, _find_problem(names, mark[2], known))
 
 

@@ -189,9 +189,10 @@ def _render_cuda(section: Mapping[str, object] | None) -> Iterable[tuple[str, st
         if not isinstance(library, dict):
             yield "plain", f"  {clean(key):<26} {show(library)}"
         elif library.get("linkage") not in ("absent", None):
-            found = show(library.get("resolved_by"))
             if library["linkage"] == "static":
                 found = "linked statically"
+            else:
+                found = show(library.get("resolved_by"))
             if library.get("file"):
                 found += f", {show(library['file'])}"
             yield "plain", f"  {clean(key):<26} {show(library.get('version'))} ({found})"
@@ -238,12 +239,10 @@ def render_coverage(
         covered = f"{target['covered']} of {operations} covered"
         yield "title", f"{clean(name)}: {covered}; {describe_conditions(conditions)}"
         for reason, kinds in target["left_out"].items():
-            names = []
-            for kind, number in kinds.items():
-                text = clean(kind)
-                if number > 1:
-                    text = f"{number} {text}"
-                names.append(text)
+            names = [
+                f"{number} {clean(kind)}" if number > 1 else clean(kind)
+                for kind, number in kinds.items()
+            ]
             yield "unknown", f"  not covered: {', '.join(names)} ({LEFT_OUT[reason]})"
         if target.get("cut"):
             why = "the time for noting operations was up"

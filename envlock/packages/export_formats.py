@@ -264,9 +264,10 @@ def _render_requirements(
 
 def _render_requirement(package: Proven, house: Wheelhouse | None) -> str:
     wheel = package.wheel
-    requirement = f"{package.name}=={package.version}"
     if house is None and package.origin is not None and package.origin == wheel.url:
         requirement = f"{package.name} @ {wheel.url}"
+    else:
+        requirement = f"{package.name}=={package.version}"
     return f"{requirement} --hash=sha256:{wheel.sha256}"
 
 

@@ -63,9 +63,7 @@ def renew_folders(
     if not wanted:
         return lock
     environment = _find_environment(lock, python)
-    folders: dict[str, Source] = {}
-    if environment is not None:
-        folders = find_folders(environment.installation, wanted)
+    folders = find_folders(environment.installation, wanted) if environment is not None else {}
     _say_what_is_recorded(lock, wanted - folders.keys(), progress)
     if environment is None or not folders:
         return lock

@@ -195,9 +195,9 @@ def _find_imports(file: Path) -> Iterator[tuple[Path | None, str]]:
 
 def _get_name_in_call(node: ast.Call) -> str | None:
     """Return the absolute name in the string argument of a call that imports it."""
-    function = getattr(node.func, "id", "")
-    if isinstance(node.func, ast.Attribute):
-        function = node.func.attr
+    function = (
+        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    )
     if function not in IMPORTERS or not node.args:
         return None
     name = node.args[0]

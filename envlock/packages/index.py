@@ -336,11 +336,12 @@ def _explain(told: str, done: launch.Ended) -> OutsideError:
         return error
     if NOWHERE in done.errors:
         return NoWheelError(NO_WHEEL)
-    reason = find_reason(done).partition(" Traceback ")[0]
     if any(words in done.errors for words in TOO_MUCH):
         reason = (
             f"an index sends a file of more than {LARGEST_FILE:g} GiB or a page of {MOST_MEMORY:g}"
         )
+    else:
+        reason = find_reason(done).partition(" Traceback ")[0]
     return OutsideError(f"pip {done.ending}: {clean(_hide(reason))}", hint=HINT)
 
 

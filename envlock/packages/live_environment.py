@@ -96,16 +96,14 @@ class Question:
 
 def compare_facts(question: Question) -> Report:
     """Return what differs; a proof for this machine counts if the user's cache has one."""
-    interpreter = None
-    if question.environment.python is not None:
-        interpreter = str(question.environment.python)
+    python = question.environment.python
     report = judge_here(
         question.document,
         question.environment.snapshot,
         question.policy,
         question.subject,
         question.overrides,
-        interpreter,
+        str(python) if python is not None else None,
     )
     return annotate(report, os.environ)
 

@@ -210,9 +210,9 @@ def _check_library(environment: LiveEnvironment) -> None:
     found = environment.snapshot
     if any(_has_section(found, name) for name in LIBRARIES):
         return
-    folders = sys.path
-    if environment.python is not None:
-        folders = ask(environment.python, "paths")["folders"]
+    folders = (
+        ask(environment.python, "paths")["folders"] if environment.python is not None else sys.path
+    )
     shown = ", ".join(folder for folder in folders if folder and Path(folder).is_dir())
     raise UsageError(
         f"no TensorFlow, JAX or PyTorch in {environment.interpreter}; looked in {shown}",

@@ -92,9 +92,9 @@ def _describe_path(folder: Path, output: Path | None, to: str) -> str:
     """
     start = output.parent if output is not None else Path()
     path = os.path.relpath(folder, start)
-    can_be_written = path.isprintable()
-    if to == "requirements":
-        can_be_written = PLAIN_PATH.fullmatch(path) is not None
+    can_be_written = (
+        PLAIN_PATH.fullmatch(path) is not None if to == "requirements" else path.isprintable()
+    )
     if not can_be_written:
         raise UsageError(
             f"the path {path!r} cannot be written in this format",

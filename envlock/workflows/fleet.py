@@ -58,10 +58,8 @@ def report_rank(to: str, lock: str | None = None, *, python: Path | None = None)
 
 def _make_request(to: str, lock: str | None, **more: object) -> dict[str, object]:
     """Return the request to the program of a rank: a statement, unless `more` names a command."""
-    named = None
-    if lock is not None:
-        # The launcher may start the program in another folder.
-        named = str(Path(lock).absolute())
+    # The launcher may start the program in another folder.
+    named = str(Path(lock).absolute()) if lock is not None else None
     return {
         "folder": str(Path(to).absolute()),
         "job": None,

@@ -127,10 +127,11 @@ def prepare(
     if python is not None:
         folder = python.absolute().parent
         interpreter = str(python)
-    facts = document["facts"]
     # The variables are those of one machine, so it is chosen before they are set.
     if "machines" in document:
         facts = choose_machine(document, collect_live(python))["facts"]
+    else:
+        facts = document["facts"]
     needs = _Needs(folder, _find_tensorflow(python), deterministic, seed)
     wanted = _make_variables(facts, needs)
     program = _find_command(command[0], wanted.environ["PATH"], folder)

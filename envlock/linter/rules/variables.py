@@ -71,9 +71,10 @@ def _find_import_before(module: Module, node: ast.stmt | ast.expr) -> ast.stmt |
     """Return an import of TensorFlow or Keras that has run when some code does, or None."""
     around = module.find_function_around(node)
     for statement in module.list_imports():
-        names = [alias.name for alias in statement.names]
         if isinstance(statement, ast.ImportFrom):
             names = ["." * statement.level + (statement.module or "")]
+        else:
+            names = [alias.name for alias in statement.names]
         if not any(name.startswith(READERS) for name in names):
             continue
         where = module.find_function_around(statement)
