@@ -30,8 +30,16 @@ BUG = 70
 # As a shell reports an end by SIGINT.
 INTERRUPTED = 130
 DISK = (
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM),
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EIO,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
 )
 """Failures of a disk or the system at any file that the program opens: not a bug of the program."""
 NO_TEMPORARY = "No usable temporary directory"

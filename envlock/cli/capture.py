@@ -63,7 +63,8 @@ def capture(
         make_choice(
             names(),
             "policy",
-            *("--policy", "-p"),
+            "--policy",
+            "-p",
             envvar="ENVLOCK_POLICY",
             help="Policy for later comparisons. [default: the project's, else the renewed lockfile's, else strict]",
         ),

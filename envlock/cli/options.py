@@ -53,7 +53,8 @@ PolicyOption = Annotated[
     make_choice(
         names(),
         "policy",
-        *("--policy", "-p"),
+        "--policy",
+        "-p",
         envvar="ENVLOCK_POLICY",
         help="Comparison policy. [default: the lockfile's own]",
     ),

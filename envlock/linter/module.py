@@ -292,8 +292,21 @@ def _join(module: str, name: str) -> str:
 
 _WORDS = frozenset(
     {
-        *("ctx", "op", "ops", "id", "attr", "arg", "kind", "level", "type_comment", "conversion"),
-        *("simple", "asname", "module", "rest", "type_ignores"),
+        "ctx",
+        "op",
+        "ops",
+        "id",
+        "attr",
+        "arg",
+        "kind",
+        "level",
+        "type_comment",
+        "conversion",
+        "simple",
+        "asname",
+        "module",
+        "rest",
+        "type_ignores",
     }
 )
 """Fields with operators, words and numbers, never with a node that matters."""

@@ -108,10 +108,27 @@ _EFFECTS: dict[str, str] = {
     name: effect
     # Of a name in two groups the later one counts.
     for effect in (
-        *("workers", "step_makers", "noisy_on_gpu", "clocks", "clocked_saves", "threaded_queues"),
-        *("arrivals", "listings", "environments", "random_layers", "random_weights"),
-        *("random_operations", "samplers", "need_own_seed", "own_entropy", "own_generators"),
-        *("numpy_users", "generators", "python_draws", "switches", "seeds"),
+        "workers",
+        "step_makers",
+        "noisy_on_gpu",
+        "clocks",
+        "clocked_saves",
+        "threaded_queues",
+        "arrivals",
+        "listings",
+        "environments",
+        "random_layers",
+        "random_weights",
+        "random_operations",
+        "samplers",
+        "need_own_seed",
+        "own_entropy",
+        "own_generators",
+        "numpy_users",
+        "generators",
+        "python_draws",
+        "switches",
+        "seeds",
     )
     for name in _names(effect)
 }

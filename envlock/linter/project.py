@@ -27,8 +27,18 @@ IMPORTS = (ast.Import, ast.ImportFrom)
 DEFINITIONS = (*IMPORTS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 PLAIN_DECORATORS = frozenset(
     {
-        *("abstractmethod", "abstractproperty", "cached_property", "classmethod", "contextmanager"),
-        *("deprecated", "function", "jit", "lru_cache", "property", "setter", "staticmethod"),
+        "abstractmethod",
+        "abstractproperty",
+        "cached_property",
+        "classmethod",
+        "contextmanager",
+        "deprecated",
+        "function",
+        "jit",
+        "lru_cache",
+        "property",
+        "setter",
+        "staticmethod",
         "wraps",
     }
 )

@@ -140,7 +140,12 @@ def _describe_indexed(
         index = None
     on_disk = wheel.url is None
     return Pin(
-        *(name, version, "index", line, wheel.sha256, wheel.name),
+        name,
+        version,
+        "index",
+        line,
+        wheel.sha256,
+        wheel.name,
         extra_index=index,
         on_disk=on_disk,
         built=built,

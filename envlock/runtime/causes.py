@@ -30,14 +30,24 @@ _TENSORFLOW = tuple(
     ]
 )
 _DRIVER = (
-    *("gpu.driver_version", "gpu.cuda_driver_version", "gpu.kernel_module.**", "gpu.nvml.**"),
+    "gpu.driver_version",
+    "gpu.cuda_driver_version",
+    "gpu.kernel_module.**",
+    "gpu.nvml.**",
     "cuda.cuda_driver.**",
 )
 _THREADS = ("cpu.affinity_count", "cpu.intra_op_threads", "cpu.inter_op_threads")
 _VERSIONS = ("system.os", "system.os_version", "system.libc_version")
 _HARDWARE = (
-    *("system.machine", "cpu.flags", "cpu.vendor", "cpu.family", "cpu.model"),
-    *("gpu", "gpu.devices", "gpu.devices.*", "gpu.devices.*.name"),
+    "system.machine",
+    "cpu.flags",
+    "cpu.vendor",
+    "cpu.family",
+    "cpu.model",
+    "gpu",
+    "gpu.devices",
+    "gpu.devices.*",
+    "gpu.devices.*.name",
 )
 
 MOVED: Dict[str, Patterns] = {
@@ -52,7 +62,10 @@ MOVED: Dict[str, Patterns] = {
     BACKEND: ("keras.config.backend", "environ.KERAS_BACKEND", "jax", "torch"),
     "jax": ("jax.version", "jax.jaxlib", "packages.jax.**", "packages.jaxlib.**"),
     "torch": (
-        *("torch.version", "torch.cuda", "torch.git_version", "torch.hip"),
+        "torch.version",
+        "torch.cuda",
+        "torch.git_version",
+        "torch.hip",
         "packages.torch.**",
     ),
     "cuda": ("cuda.**", "loaded.cuda"),

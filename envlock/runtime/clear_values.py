@@ -17,9 +17,29 @@ if TYPE_CHECKING:
 
 
 WORDS = (
-    *("yes", "no", "on", "off", "none", "null", "y", "n", "t", "f"),
-    *("enable", "enabled", "disable", "disabled"),
-    *("true", "false", "default", "auto", "random", "fast", "accurate", "any", "strict"),
+    "yes",
+    "no",
+    "on",
+    "off",
+    "none",
+    "null",
+    "y",
+    "n",
+    "t",
+    "f",
+    "enable",
+    "enabled",
+    "disable",
+    "disabled",
+    "true",
+    "false",
+    "default",
+    "auto",
+    "random",
+    "fast",
+    "accurate",
+    "any",
+    "strict",
 )
 """Words that are commonly used for a switch, whatever the variable accepts."""
 

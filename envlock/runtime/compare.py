@@ -73,8 +73,13 @@ without a toolkit.
 """
 
 STEADY = (
-    *("blocked-by-system", "nvml-13", "wsl2-unsupported"),
-    *("no-version", "replaced", "several-owners", "unknown-soname"),
+    "blocked-by-system",
+    "nvml-13",
+    "wsl2-unsupported",
+    "no-version",
+    "replaced",
+    "several-owners",
+    "unknown-soname",
 )
 """Codes of reasons that lie in a platform or a build and never change (ECC under WSL2 or gVisor, a
 question that the driver is too old for, the version of a library without headers, the wheel of a

@@ -22,8 +22,16 @@ class Where:
     """
 
     __slots__ = (
-        *("column", "end_column", "end_line", "fact", "file"),
-        *("function", "line", "operation", "part", "text"),
+        "column",
+        "end_column",
+        "end_line",
+        "fact",
+        "file",
+        "function",
+        "line",
+        "operation",
+        "part",
+        "text",
     )
 
     def __init__(

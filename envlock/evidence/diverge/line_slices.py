@@ -36,9 +36,26 @@ CONVERTING = frozenset(
 """Calls that make no value of their own."""
 METHODS = frozenset(
     {
-        *("array", "asarray", "astype", "concatenate", "constant", "convert_to_tensor", "hstack"),
-        *("reshape", "stack", "tolist", "vstack"),
-        *("encode", "format", "items", "join", "keys", "lower", "split", "strip", "values"),
+        "array",
+        "asarray",
+        "astype",
+        "concatenate",
+        "constant",
+        "convert_to_tensor",
+        "hstack",
+        "reshape",
+        "stack",
+        "tolist",
+        "vstack",
+        "encode",
+        "format",
+        "items",
+        "join",
+        "keys",
+        "lower",
+        "split",
+        "strip",
+        "values",
     }
 )
 """The last words of those of arrays, texts and dictionaries."""

@@ -39,7 +39,16 @@ Say = Callable[[str], None]
 
 
 ASKED = (
-    *("seed", "mode", "steps", "generators", "held", "now", "since", "keeps", "lines", "serial"),
+    "seed",
+    "mode",
+    "steps",
+    "generators",
+    "held",
+    "now",
+    "since",
+    "keeps",
+    "lines",
+    "serial",
     "conditions",
 )
 """What a request asks of the tracer, by its name in both."""

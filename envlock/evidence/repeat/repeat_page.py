@@ -229,8 +229,13 @@ def _render_quantities(evidence: RepeatEvidence) -> str:
     head = "".join(
         f"<th>{name}</th>"
         for name in (
-            *("quantity", "shape", "type", "digest of the first run"),
-            *("first step that differs", "how often", "largest distance"),
+            "quantity",
+            "shape",
+            "type",
+            "digest of the first run",
+            "first step that differs",
+            "how often",
+            "largest distance",
         )
     )
     return (

@@ -47,10 +47,23 @@ its cache.
 
 DPKG = "/var/lib/dpkg/"
 PASSING = (
-    *("/dev", "/proc", "/run", "/sys", "/tmp"),
-    *("/var/cache", "/var/lib/apt", "/var/log", "/var/tmp"),
-    *(HOME, LAYERS, WHEELS, "/etc/machine-id", "/var/lib/dbus/machine-id"),
-    *(DPKG + "lock", DPKG + "lock-frontend", DPKG + "triggers/Lock"),
+    "/dev",
+    "/proc",
+    "/run",
+    "/sys",
+    "/tmp",
+    "/var/cache",
+    "/var/lib/apt",
+    "/var/log",
+    "/var/tmp",
+    HOME,
+    LAYERS,
+    WHEELS,
+    "/etc/machine-id",
+    "/var/lib/dbus/machine-id",
+    DPKG + "lock",
+    DPKG + "lock-frontend",
+    DPKG + "triggers/Lock",
 )
 """Paths that the scripts of Debian packages change and that do not belong to a package: logs,
 caches, files of one machine.
@@ -66,19 +79,39 @@ ASK = (
 )
 """A program that prints version, prefix, folders for packages and real path of its interpreter."""
 APT = (
-    *("apt-get", "-qq", "-y", "--no-install-recommends", "--no-remove"),
-    *("-o", "Dir::Etc::SourceList=/dev/null", "-o", "Dir::Etc::SourceParts=/dev/null"),
-    *("-o", "Dpkg::Use-Pty=0", "install"),
+    "apt-get",
+    "-qq",
+    "-y",
+    "--no-install-recommends",
+    "--no-remove",
+    "-o",
+    "Dir::Etc::SourceList=/dev/null",
+    "-o",
+    "Dir::Etc::SourceParts=/dev/null",
+    "-o",
+    "Dpkg::Use-Pty=0",
+    "install",
 )
 """The command that installs Debian packages from files, without a network."""
 DPKG_QUERY = (
-    *("dpkg-query", "-W", "-f"),
+    "dpkg-query",
+    "-W",
+    "-f",
     "${Package} ${Architecture} ${Version} ${db:Status-Status}\n",
 )
 PIP = (
-    *("-m", "pip", "install", "--quiet", "--ignore-installed", "--no-index"),
-    *("--require-hashes", "--no-deps", "--no-compile", "--no-cache-dir"),
-    *("--no-warn-script-location", "--disable-pip-version-check"),
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--ignore-installed",
+    "--no-index",
+    "--require-hashes",
+    "--no-deps",
+    "--no-compile",
+    "--no-cache-dir",
+    "--no-warn-script-location",
+    "--disable-pip-version-check",
 )
 """The options with which pip installs wheels from a folder by their hashes, without an index or a
 cache.

@@ -74,8 +74,21 @@ bits.
 _RANDOM = frozenset(_GROUPS["random"] + _GROUPS["random_images"] + _GROUPS["generators"])
 _PLAIN = frozenset(
     [
-        *("bool", "bfloat16", "float16", "float32", "float64", "complex64", "complex128"),
-        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        "bool",
+        "bfloat16",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
     ]
 )
 """Types whose values are numbers."""

@@ -54,8 +54,22 @@ SEEDS = ("seed", "set_random_seed", "set_seed")
 FOREIGN = ("tensorflow", "keras", "tf_keras", "torch", "jax")
 """Packages whose objects are known by their types only: to read one may run an operation."""
 AT_WORK = (
-    *("asyncio", "_asyncio", "concurrent", "contextlib", "io", "_io", "logging", "multiprocessing"),
-    *("queue", "selectors", "socket", "sqlite3", "subprocess", "tempfile", "threading", "_thread"),
+    "asyncio",
+    "_asyncio",
+    "concurrent",
+    "contextlib",
+    "io",
+    "_io",
+    "logging",
+    "multiprocessing",
+    "queue",
+    "selectors",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "_thread",
 )
 """Packages whose objects change while others work, so that what one holds now says nothing."""
 BY_WORDS = (

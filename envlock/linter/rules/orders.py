@@ -16,19 +16,63 @@ from envlock.linter.project import File, Project
 
 SETTLING = frozenset(
     {
-        *("sorted", "len", "set", "frozenset", "any", "all", "max", "min", "sum", "natsorted"),
-        *("bool", "sort", "argsort", "unique", "isin", "union", "difference", "intersection"),
-        *("update", "issubset", "isdisjoint", "format", "str", "info", "debug", "warning", "dict"),
-        *("isinstance", "remove", "unlink", "rmtree", "rename", "move", "copy", "copyfile"),
-        *("copy2", "makedirs", "mkdir", "print"),
+        "sorted",
+        "len",
+        "set",
+        "frozenset",
+        "any",
+        "all",
+        "max",
+        "min",
+        "sum",
+        "natsorted",
+        "bool",
+        "sort",
+        "argsort",
+        "unique",
+        "isin",
+        "union",
+        "difference",
+        "intersection",
+        "update",
+        "issubset",
+        "isdisjoint",
+        "format",
+        "str",
+        "info",
+        "debug",
+        "warning",
+        "dict",
+        "isinstance",
+        "remove",
+        "unlink",
+        "rmtree",
+        "rename",
+        "move",
+        "copy",
+        "copyfile",
+        "copy2",
+        "makedirs",
+        "mkdir",
+        "print",
     }
 )
 """Functions whose result does not depend on the order of what they are given, or that take one thing."""
 SETTLING_METHODS = frozenset({"sort", "natsorted", "argsort", "unique", "isin"})
 TEXTUAL = frozenset(
     {
-        *("decode", "findall", "format", "lower", "open", "read", "readlines", "replace", "split"),
-        *("str", "strip", "enumerate"),
+        "decode",
+        "findall",
+        "format",
+        "lower",
+        "open",
+        "read",
+        "readlines",
+        "replace",
+        "split",
+        "str",
+        "strip",
+        "enumerate",
     }
 )
 """Functions that give texts, whose hashes are salted, or numbers that a set of words gets."""
@@ -43,8 +87,23 @@ LOOKING = (ast.Expr, ast.If, ast.While, ast.Assert, ast.Delete, ast.Raise)
 ENDING = ("save", "request_stop", "save_weights", "stop", "set_value", "assign", "save_model")
 UNROLLING = frozenset(
     {
-        *("array", "asarray", "chain", "enumerate", "filter", "iter", "list", "map", "reversed"),
-        *("tqdm", "tuple", "zip", "Series", "vstack", "join", "Counter", "sorted"),
+        "array",
+        "asarray",
+        "chain",
+        "enumerate",
+        "filter",
+        "iter",
+        "list",
+        "map",
+        "reversed",
+        "tqdm",
+        "tuple",
+        "zip",
+        "Series",
+        "vstack",
+        "join",
+        "Counter",
+        "sorted",
     }
 )
 """Functions that give what they are given one after the other."""

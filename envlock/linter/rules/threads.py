@@ -18,8 +18,14 @@ from envlock.linter.rules.orders import Uses
 
 FEEDING = frozenset(
     {
-        *("evaluate", "evaluate_generator", "fit", "fit_generator", "predict", "predict_generator"),
-        *("train", "__init__"),
+        "evaluate",
+        "evaluate_generator",
+        "fit",
+        "fit_generator",
+        "predict",
+        "predict_generator",
+        "train",
+        "__init__",
     }
 )
 """Methods by which Python workers feed a model; a data set is given its workers when it is made."""

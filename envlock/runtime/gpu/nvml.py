@@ -31,9 +31,20 @@ FUNCTION_NOT_FOUND = 13  # the driver's library is older than this function
 GPU_IS_LOST = 15  # NVML_ERROR_GPU_IS_LOST: it has fallen off the bus, or cannot be reached
 
 DEVICE_FIELDS = (
-    *("architecture", "compute_capability", "compute_mode", "cores", "ecc", "memory_bytes", "mig"),
-    *("name", "pci_device_id", "pci_subsystem_id", "persistence", "power_limit_milliwatts"),
-    *("vbios", "virtualization"),
+    "architecture",
+    "compute_capability",
+    "compute_mode",
+    "cores",
+    "ecc",
+    "memory_bytes",
+    "mig",
+    "name",
+    "pci_device_id",
+    "pci_subsystem_id",
+    "persistence",
+    "power_limit_milliwatts",
+    "vbios",
+    "virtualization",
 )
 """Every fact of a device that may leave the child process."""
 
