@@ -38,6 +38,7 @@ class Origins:
         others: list[ast.expr] = []
         for each in self._assignments.get(name.id, ()):
             (mine if self.file.find_scope(each) is scope else others).append(each.value)
+        # A parameter hides a name of the file, and what callers give it stands elsewhere.
         is_own = scope.node is not None and has_parameter(scope.node, name.id)
         return mine or ([] if is_own else others)
 

@@ -94,6 +94,7 @@ class Reader:
         given = (
             call.args[0] if call.args else get_keyword(call, "seed", "a", "random_seed", "value")
         )
+        # It seeds with ENVLOCK_SEED or 42 when it is given nothing.
         if given is None and name == "envlock.activate":
             given = ast.Constant(0)
         own = name.removesuffix("seed") if name.endswith("random.seed") else "-"
@@ -114,6 +115,8 @@ class Reader:
 
     def read_user(self, call: ast.Call, name: str) -> Iterator[Event]:
         given = get_keyword(call, tables.NUMPY_USERS[name])
+        # These shuffle only when asked to; train_test_split and image_dataset_from_directory do so
+        # by default.
         is_fold = name.endswith("KFold")
         if not is_shuffled(call, default=not is_fold and not name.endswith("_from_array")):
             return
@@ -149,6 +152,7 @@ class Reader:
         """Yield weights whose first values are drawn; another initializer is named where it is made."""
         given = get_keyword(call, "initializer", "kernel_initializer", "weights_initializer")
         if name in tables.VARIABLES:
+            # get_variable(name, shape, dtype, initializer); with a name alone, it is one that exists.
             if given is None and len(call.args) > 3:
                 given = call.args[3]
             if not is_none(given) or len(call.args) + len(call.keywords) < 2:
@@ -163,6 +167,7 @@ class Reader:
     def read_keras(self, call: ast.Call, name: str) -> Iterator[Event]:
         last = name.rpartition(".")[2]
         weights = get_keyword(call, "weights")
+        # Models of `applications` have the weights of ImageNet by default.
         pretrained = weights is None or read_literal(weights) is not None
         if name in MODELS or (name.startswith("keras.applications.") and not pretrained):
             yield self.make("model", KERAS, name, call)
@@ -198,6 +203,7 @@ class Reader:
 
     def read_save(self, call: ast.Call, name: str) -> Iterator[Event]:
         given = get_keyword(call, tables.CLOCKED_SAVES[name])
+        # It saves every 600 s if it is not told otherwise.
         by_default = name == "tf.train.Supervisor" and given is None
         never = is_none(given) or read_literal(given) == 0 or isinstance(given, ast.BinOp)
         if by_default or not never:
@@ -216,6 +222,7 @@ class Reader:
         words = {each.arg for each in call.keywords}
         is_keras = self.has_keras or (self.has_tensorflow and words & tables.FIT_WORDS)
         if is_keras:
+            # A `fit` of one thing can be that of a scaler of scikit-learn.
             many = len(call.args) > 1 or any(isinstance(each, ast.Starred) for each in call.args)
             if word != "fit" or many or None in words or words & tables.FIT_WORDS:
                 yield self.make("train", KERAS, word, call)
@@ -286,6 +293,7 @@ class Reader:
         yield self.make("arrival", "", word, call)
 
     def read_get(self, call: ast.Call, word: str, value: ast.expr) -> Iterator[Event]:
+        # With an argument, it is that of a dictionary.
         if word != "get" or not (call.args or call.keywords):
             yield self.make("get", "", word, call)
 

@@ -58,7 +58,10 @@ def resolve_upgrade(wishes: Sequence[Requirement], python: Path | None) -> dict[
     """
     interpreter = python or Path(sys.executable)
     texts = list(map(str, wishes))
+    # Wheels only: to learn what a source distribution requires, an installer runs its code.
     options = ("install", "--dry-run", "--only-binary", ":all:")
+    # Without `--quiet`, pip's messages stand between the lines of the report.
+    # https://pip.pypa.io/en/stable/cli/pip_install/#cmdoption-report
     words = ["-m", "pip", *options, "--upgrade", "--quiet", "--disable-pip-version-check"]
     # Words after `--` are no options, whatever a name begins with.
     done = launch.ask([*words, "--report", "-", "--", *texts], interpreter, timeout=LIMIT)
@@ -139,7 +142,9 @@ def iter_unmet(
             continue
         for requirement, extra in iter_requirements(distribution, environment.markers):
             version = versions.get(canonicalize_name(requirement.name))
+            # Nothing records which extras were asked for.
             if extra or version is None:
                 continue
+            # A release candidate is judged by its number: before packaging 26, `>=` refused every one.
             if not requirement.specifier.contains(version, prereleases=True):
                 yield f"{name} {read_field(distribution, 'Version')}", requirement

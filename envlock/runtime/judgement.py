@@ -123,6 +123,7 @@ def judge(
             )
     locked = (lock["facts"], lock["unavailable"])
     found = (live.facts, live.unavailable)
+    # The canary computes nothing with that library, so that its results prove nothing here.
     if proof is not None and find_unproven_library(locked, found, rules) is not None:
         proof = None
     findings = compare(locked, found, rules, sides, proof=proof)
@@ -252,6 +253,7 @@ def collect_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
     """
     if host is None:
         host = Host()
+    # Its sources are not hashed: they need not be as locked.
     host.own_package = _find_uncompared_package(lock)
     live = take_snapshot(host)
     if lock["facts"].get("packages") == live.facts.get("packages"):

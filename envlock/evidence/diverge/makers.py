@@ -101,6 +101,7 @@ def find_candidates(
             rows[row.name or name] = row
     runs = [_collect_calls(end.get("makers") or (), before) for end in ends]
     latest: dict[Key, tuple[int, int]] = {}
+    # The first run comes last, so that its numbers stand where several made the call.
     for run in reversed(runs):
         for key, calls in run.items():
             if key[0] in rows:

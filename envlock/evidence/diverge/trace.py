@@ -212,6 +212,7 @@ class Trace:
 
     def _parse_entry(self, line: object) -> Record | Value | None:
         match line:
+            # `int()` also takes True and False, which are no numbers in JSON.
             case [int(number), list(inputs), list(outputs)] if type(number) is int:
                 return self._make_record(number, inputs, outputs)
             case ["value", str(name), fingerprint, str(spec)] if (
@@ -343,6 +344,7 @@ class Trace:
 def _iter_lines(stream: BinaryIO, name: str) -> Generator[bytes, None, None]:
     """Yield the lines of a gzip stream, none longer than the limit, in memory of that size."""
     again = "record it again, or copy it again"
+    # 31 is 16 + 15: with gzip's header and checksum. The module `gzip` would read on after the end.
     inflate, left, has_data = zlib.decompressobj(31), b"", False
     try:
         while not inflate.eof:
@@ -377,6 +379,7 @@ def _parse_line(line: bytes, name: str) -> object:
 
 
 def _refuse_constant(name: str) -> NoReturn:
+    # NaN and Infinity, which Python's reader takes by default, are not JSON.
     raise ValueError(name)
 
 

@@ -307,6 +307,8 @@ def _match_keys(a: tuple[Key, ...], b: tuple[Key, ...]) -> tuple[tuple[int, int]
     counts = Counter(b)
     pairs: list[tuple[int, int]] = []
     if sum(counts[key] for key in a) <= MATCHED_LIMIT:
+        # `autojunk` would leave out what is more than 1 % of a step: its most frequent operations.
+        # https://docs.python.org/3/library/difflib.html#difflib.SequenceMatcher
         for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
             i, j, size = block
             pairs += zip(range(i, i + size), range(j, j + size), strict=True)

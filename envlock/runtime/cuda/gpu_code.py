@@ -40,6 +40,7 @@ class Target:
         if number[-1:] in ("a", "f"):
             self.suffix = number[-1:]
             number = number[:-1]
+        # Without its dot, the last digit is the minor number: 120 is 12.0.
         number = number.replace(".", "")
         if kind not in ("sm", "compute", "") or not number.isdigit() or len(number) < 2:
             raise ValueError(f"not a compute capability: {text!r}")

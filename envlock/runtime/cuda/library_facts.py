@@ -94,6 +94,7 @@ class CudaFacts:
         numbers = parse_name_version(path)
         header, parts = library.versioning.header, library.versioning.parts
         if library.key == "cuda_driver":
+            # The 1 of `libcuda.so.1` is that of its interface, in every version of the driver.
             if len(numbers) > 1:
                 return ".".join(numbers)
             return _NO_VERSION

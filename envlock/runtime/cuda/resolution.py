@@ -139,9 +139,8 @@ class Replay:
             version = self._find_static_nccl()
             if version is not None:
                 return Resolved(library, STATIC, version=version)
-        for (
-            owner
-        ) in self._owners:  # a build that is linked with a CUDA library instead of opening it
+        # Some builds are linked with a CUDA library instead of opening it.
+        for owner in self._owners:
             found = self._open_needed(library, owner)
             if found is not None:
                 return Resolved(library, NEEDED, found)
@@ -258,6 +257,8 @@ class Replay:
 
     def _find_cudnn_version(self, file: str) -> Optional[str]:
         location = self._loader.locate(file)
+        # The name that is opened has the major version only, and is a link to a file whose name has
+        # the others, or is that file: in a wheel.
         numbers = parse_name_version(os.path.realpath(location))
         if len(numbers) >= 3:
             return ".".join(numbers[:3])

@@ -78,6 +78,7 @@ def _describe_ptxas(paths: Iterator[Tuple[str, str]], facts: CudaFacts, loader: 
     """Return the facts of the ptxas that XLA would run, the first usable one of (path, reason)."""
     for path, reason in paths:
         location = loader.locate(os.path.abspath(path))
+        # A folder that can be entered counts as executable, too.
         if not os.access(location, os.X_OK) or os.path.isdir(location):
             continue
         try:

@@ -72,6 +72,7 @@ def _find_macro(text: bytes, name: str) -> Optional[str]:
     while start >= 0:
         end = start + len(define)
         rest = text[end : end + 40]
+        # Otherwise this is the beginning of a longer name.
         if rest[:1] in (b" ", b"\t"):
             words = rest.partition(b"\n")[0].split()
             if words and words[0].isdigit():

@@ -186,7 +186,6 @@ class Loader:
         return top
 
     def _find(self, soname: str, caller: Found) -> Found:
-
         searched = self._search(soname, caller)
         preloaded = self._find_preloaded(soname)
         if preloaded is not None:
@@ -230,9 +229,8 @@ class Loader:
         for name in self._list_preloads():
             if "/" in name and self._get_soname(name) == soname:
                 return name
-            if (
-                name == soname
-            ):  # a name without a folder is searched for as a dependency of the program
+            # A name without a folder is searched for as a dependency of the program.
+            if name == soname:
                 found = self._search(name, Found(name))
                 if found.file is not None:
                     return found.file
