@@ -10,72 +10,11 @@ from envlock.linter.events import Event
 from envlock.linter.facts import Facts
 from envlock.linter.findings import Found, join
 from envlock.linter.module import UNSURE, Module, get_last_word, read_literal, walk
-from envlock.linter.names import CLOCKS
+from envlock.linter.names import CLOCKS, SETTLING, TEXTUAL, UNROLLING
 from envlock.linter.origins import Origins
 from envlock.linter.project import File, Project
 
-SETTLING = frozenset(
-    {
-        "sorted",
-        "len",
-        "set",
-        "frozenset",
-        "any",
-        "all",
-        "max",
-        "min",
-        "sum",
-        "natsorted",
-        "bool",
-        "sort",
-        "argsort",
-        "unique",
-        "isin",
-        "union",
-        "difference",
-        "intersection",
-        "update",
-        "issubset",
-        "isdisjoint",
-        "format",
-        "str",
-        "info",
-        "debug",
-        "warning",
-        "dict",
-        "isinstance",
-        "remove",
-        "unlink",
-        "rmtree",
-        "rename",
-        "move",
-        "copy",
-        "copyfile",
-        "copy2",
-        "makedirs",
-        "mkdir",
-        "print",
-    }
-)
-"""Functions whose result does not depend on the order of what they are given, or that take one thing."""
 SETTLING_METHODS = frozenset({"sort", "natsorted", "argsort", "unique", "isin"})
-TEXTUAL = frozenset(
-    {
-        "decode",
-        "findall",
-        "format",
-        "lower",
-        "open",
-        "read",
-        "readlines",
-        "replace",
-        "split",
-        "str",
-        "strip",
-        "enumerate",
-    }
-)
-"""Functions that give texts, whose hashes are salted, or numbers that a set of words gets."""
 TIES = re.compile(r"^len$|mtime|ctime|getsize|st_size")
 """Keys that several things share, which then keep the order that they came in."""
 KEEPING = frozenset(
@@ -85,28 +24,6 @@ KEEPING = frozenset(
 LOOKING = (ast.Expr, ast.If, ast.While, ast.Assert, ast.Delete, ast.Raise)
 """Statements that keep nothing of an expression of their own."""
 ENDING = ("save", "request_stop", "save_weights", "stop", "set_value", "assign", "save_model")
-UNROLLING = frozenset(
-    {
-        "array",
-        "asarray",
-        "chain",
-        "enumerate",
-        "filter",
-        "iter",
-        "list",
-        "map",
-        "reversed",
-        "tqdm",
-        "tuple",
-        "zip",
-        "Series",
-        "vstack",
-        "join",
-        "Counter",
-        "sorted",
-    }
-)
-"""Functions that give what they are given one after the other."""
 
 
 class Uses:

@@ -12,23 +12,11 @@ from envlock.linter.events import Event
 from envlock.linter.facts import Facts
 from envlock.linter.findings import Found, join
 from envlock.linter.module import UNSURE, get_last_word, list_words, read_literal, walk
+from envlock.linter.names import FEEDING
 from envlock.linter.origins import Origins
 from envlock.linter.project import File, Project, Scope
 from envlock.linter.rules.orders import Uses
 
-FEEDING = frozenset(
-    {
-        "evaluate",
-        "evaluate_generator",
-        "fit",
-        "fit_generator",
-        "predict",
-        "predict_generator",
-        "train",
-        "__init__",
-    }
-)
-"""Methods by which Python workers feed a model; a data set is given its workers when it is made."""
 MADE = "__init__"
 ITEMIZED = ("PyDataset", "Sequence")
 """Classes of Keras whose items are made by workers."""
