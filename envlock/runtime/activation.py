@@ -22,6 +22,7 @@ from envlock.runtime.assertion import (
     watch,
 )
 from envlock.runtime.collectors import Snapshot, keras_settings, tensorflow
+from envlock.runtime.digits import parse_digits
 from envlock.runtime.errors import EnvlockError, FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
@@ -220,17 +221,14 @@ def _parse_seed(given: object) -> Optional[int]:
     if isinstance(given, bool):
         return None
     if isinstance(given, str):
-        # No valid seed has more digits, and `int` takes quadratic time for very long texts before
-        # Python 3.11.
-        if not (given.isascii() and given.isdigit() and len(given) <= 10):
-            return None
-        number = int(given)
+        # No valid seed has more digits.
+        number = parse_digits(given, 10)
     else:
         index = getattr(given, "__index__", None)
         if index is None:
             return None
         number = int(index())
-    if not 0 <= number <= MAX_SEED:
+    if number is None or not 0 <= number <= MAX_SEED:
         return None
     return number
 
@@ -324,9 +322,9 @@ def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]
     """Import TensorFlow and fix its thread counts to those of the variables; return the steps."""
     counts = {}
     for name in own_variables.THREADS:
-        number = wanted.environ.get(name, "")
-        if number.isascii() and number.isdigit():
-            counts[name] = int(number)
+        number = parse_digits(wanted.environ.get(name, ""))
+        if number is not None:
+            counts[name] = number
     try:
         tf = calls.import_tensorflow()
     except EnvlockError:  # what it has loaded is not as locked

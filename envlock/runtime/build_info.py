@@ -9,6 +9,8 @@ collector).
 
 from __future__ import annotations
 
+from envlock.runtime.digits import parse_digits
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Tuple, Union
@@ -64,9 +66,9 @@ def _parse_value(tokens: List[Token], place: int) -> object:
     if kind == "text":
         return content
     if kind == "word":
-        # `int` may refuse digits other than ASCII's, and numbers of more than 4,300 digits.
-        if content.isascii() and content.isdigit() and len(content) < 19:
-            return int(content)
+        number = parse_digits(content)
+        if number is not None:
+            return number
         return _CONSTANTS.get(content, _NOTHING)
     if content != "[":
         return _NOTHING

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from envlock.runtime.digits import parse_digits
 from envlock.runtime.report import clean
 from envlock.runtime.user_cache import read_own_file
 
@@ -119,8 +120,8 @@ def is_proven(lock: Document, live: Snapshot, environ: Mapping[str, str]) -> boo
     lines = data.split(b"\n")
     if len(lines) < 3:
         return False
-    number = lines[2].partition(b" ")[0]
-    if not number.isdigit() or int(number) == 0:
+    number = parse_digits(lines[2].partition(b" ")[0].decode("ascii", "replace"))
+    if not number:
         return False
     # The whole file is compared: a proof for another state, or in another format, does not count.
-    return data == content(name, int(number))
+    return data == content(name, number)

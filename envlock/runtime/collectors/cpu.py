@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from envlock.runtime.digits import parse_digits
 from envlock.runtime.distributions import find_distributions
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host, note, read_bytes
@@ -64,9 +65,9 @@ def _count_for_joblib(host: Host, text: str, affinity: Optional[int]) -> str:
         quota = None
     if quota is not None:
         limits.append(-int(-quota // 1))  # rounded upwards
-    wanted = host.environ.get("LOKY_MAX_CPU_COUNT", "")
-    if wanted.isascii() and wanted.isdigit() and len(wanted) < 9:
-        limits.append(int(wanted))
+    wanted = parse_digits(host.environ.get("LOKY_MAX_CPU_COUNT", ""), 8)
+    if wanted is not None:
+        limits.append(wanted)
     usable = max(min(limits), 1)
     cores: Union[int, str] = usable
     if usable == len(processors):
@@ -116,10 +117,7 @@ def _parse_threads(environ: Mapping[str, str], name: str, default: Optional[int]
     """Return the number of threads that a variable sets, else the default."""
     # 0 or garbage means "default", and the default is the affinity mask (measured with TensorFlow
     # 2.21).
-    value = environ.get(name, "").strip()
-    if value.isascii() and value.isdigit() and len(value) < 9 and int(value) > 0:
-        return int(value)
-    return default
+    return parse_digits(environ.get(name, "").strip(), 8) or default
 
 
 def read_quota(host: Host) -> Optional[float]:

@@ -14,6 +14,8 @@ In TensorFlow's list `sm_xy` is machine code only, `compute_xy` and `x.y` are ma
 
 from __future__ import annotations
 
+from envlock.runtime.digits import parse_digits
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable, List, Optional, Tuple
@@ -161,7 +163,7 @@ def _parse_target(text: str) -> Optional[Target]:
 
 def _parse_version(text: Optional[str]) -> Optional[Capability]:
     """Return (major, minor) of `12.5.1`; None if the text is not a version."""
-    parts = (text or "").split(".")
-    if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
+    numbers = [parse_digits(part) for part in (text or "").split(".")]
+    if len(numbers) < 2 or numbers[0] is None or numbers[1] is None:
         return None
-    return int(parts[0]), int(parts[1])
+    return numbers[0], numbers[1]

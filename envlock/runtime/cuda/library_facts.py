@@ -10,6 +10,7 @@ import sys
 
 from envlock.runtime.cuda.resolution import ABSENT, STATIC, Resolved, list_header_folders
 from envlock.runtime.cuda.versions import Headers, parse_name_version
+from envlock.runtime.digits import parse_digits
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host, read_bytes
 
@@ -152,13 +153,6 @@ def _get_identity(path: str, elf: Optional[Elf], claims: List[Claim]) -> Tree:
     return {"size": size}
 
 
-def _is_short_number(text: str) -> bool:
-    """Return whether `int` can parse it: it refuses superscript digits, and numbers of some
-    thousands of digits.
-    """
-    return text.isascii() and text.isdigit() and len(text) < 19
-
-
 def _parse_compat(note: str) -> Tree:
     """Return NVIDIA's note in a libcuda that can replace an older driver's: its CUDA version and
     those drivers.
@@ -169,10 +163,11 @@ def _parse_compat(note: str) -> Tree:
     version: Union[str, Unavailable] = note.partition('"CUDA version":"')[2].partition('"')[0]
     if not version:
         version = Unavailable("NVIDIA's compatibility note has an unknown format", "unknown-note")
-    drivers = note.partition('"driver":[')[2].partition("]")[0].split(",")
+    texts = note.partition('"driver":[')[2].partition("]")[0].split(",")
+    drivers = [parse_digits(text.strip()) for text in texts]
     return {
         "compat_cuda": version,
-        "compat_drivers": [int(driver) for driver in drivers if _is_short_number(driver.strip())],
+        "compat_drivers": [driver for driver in drivers if driver is not None],
     }
 
 
@@ -318,8 +313,7 @@ def _parse_claim(wheel: str, version: str, row: bytes) -> Claim:
     claim = Claim(wheel, version, None, None)
     if digest.startswith("sha256="):
         claim.sha256 = digest[7:]
-    if _is_short_number(size.strip()):
-        claim.size = int(size)
+    claim.size = parse_digits(size.strip())
     return claim
 
 

@@ -18,6 +18,7 @@ from envlock.runtime.cuda.library_list import (
     list_cudnn_parts,
 )
 from envlock.runtime.cuda.versions import Headers, parse_name_version
+from envlock.runtime.digits import parse_digits
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 from envlock.runtime.loader.elf import find_exports
@@ -228,7 +229,7 @@ class Replay:
             return Resolved(library, NEEDED, found)
         major = (self.config or {}).get("CUDART_VERSION", "").partition(".")[0]
         # CUDA 11 has no nvJitLink, and numbers NVRTC differently.
-        if not major.isdigit() or int(major) < 12:
+        if (parse_digits(major) or 0) < 12:
             return Resolved(library, ABSENT)
         soname = f"{library.stem}.so.{major}"
         return Resolved(library, DLOPEN, self._loader.open(soname, asker.found, PREFIXES))

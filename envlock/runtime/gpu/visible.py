@@ -8,6 +8,8 @@ kinds); NVIDIA's MIG user guide, "CUDA device enumeration", for MIG. Pure: value
 
 from __future__ import annotations
 
+from envlock.runtime.digits import parse_digits
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional, Sequence
@@ -140,10 +142,7 @@ def parse_driver_branch(version: object) -> Optional[int]:
     """Return 570 of "570.124.04"; None when that is not a driver version."""
     if not isinstance(version, str):
         return None
-    branch = version.partition(".")[0]
-    if branch.isascii() and branch.isdigit() and len(branch) < 9:
-        return int(branch)
-    return None
+    return parse_digits(version.partition(".")[0], 8)
 
 
 def choose(

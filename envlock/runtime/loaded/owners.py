@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from envlock.runtime.digits import parse_digits
 from envlock.runtime.distributions import Distribution, find_distributions, normalise
 from envlock.runtime.loaded.identities import get_mark
 from envlock.runtime.shadows import owns
@@ -70,7 +71,7 @@ class Owners:
         distribution, row = found
         size = row.rpartition(",")[2]
         installer = (distribution.read("INSTALLER") or "").strip()
-        return int(size) if size.isdigit() and installer not in ("", "conda") else None
+        return parse_digits(size) if installer not in ("", "conda") else None
 
     def _find_row(self, folder: str, name: str) -> Optional[Tuple[Distribution, str]]:
         for distribution in self._order(folder, name.partition("/")[0]):
