@@ -160,7 +160,8 @@ def _make_unasked_finding(paths: List[str]) -> Finding:
 def _find_waiver(difference: Difference, locked: Side, live: Side) -> Optional[str]:
     """Return why a difference decides nothing, or None: nothing uses it, or what it leads to is equal.
 
-    A variable that names a file is held by the file, where both sides have looked at it.
+    A variable that names a file is held by the file, where both sides have looked at it. One that sets a number of
+    threads says nothing where it is unset on one side, and both have the number that it sets on the other.
     """
     path, old, new = difference
     if is_idle(path, locked, live):
@@ -169,12 +170,15 @@ def _find_waiver(difference: Difference, locked: Side, live: Side) -> Optional[s
     if not is_told or not path.startswith("environ."):
         return None
     effect = find_effect(path)
-    if effect is None or not effect.startswith("named."):
+    if effect is None:
         return None
     causes = [_get_known(effect, side) for side in (locked, live)]
     if ABSENT in causes or not is_same(*causes):
         return None
-    return DECIDED.format(effect)
+    is_same_count = isinstance(causes[0], int) and {old, new} == {None, str(causes[0])}
+    if effect.startswith("named.") or is_same_count:
+        return DECIDED.format(effect)
+    return None
 
 
 def _get_known(path: str, side: Side) -> object:

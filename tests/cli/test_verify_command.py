@@ -177,6 +177,17 @@ def test_inside_and_outside_of_run_nothing_differs(envlock: Command, lock: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("more", "code"), [(0, 0), (1, 1)])
+def test_the_number_of_threads_that_run_sets_may_be_set_by_hand(
+    envlock: Command, lock: Path, more: int, code: int
+) -> None:
+    by_hand = {f"TF_NUM_{kind}_THREADS": str(CPUS + more) for kind in ("INTRAOP", "INTEROP")}
+    assert envlock("verify", environ=by_hand).returncode == code
+    assert envlock("capture", "-q", "-o", "set.lock", environ=by_hand).returncode == 0
+    assert envlock("verify", "set.lock").returncode == code
+
+
+@pytest.mark.slow
 def test_run_fixes_threads_to_those_of_the_lock(envlock: Command, lock: Path) -> None:
     document = json.loads(lock.read_bytes())
     document["facts"]["cpu"].update(intra_op_threads=CPUS + 3, inter_op_threads=1)

@@ -351,6 +351,21 @@ def test_under_strict_any_leaf_added_to_a_lock_is_refused_by_name(tmp_path: Path
             assert (code, [f.where.fact for f in findings]) == (1, [folder + ".new"])
 
 
+THREADS = [(1, "1", INFO), (2, "1", ERROR), (2, "0", ERROR), (2, "-2", ERROR), (None, "None", ERROR)]
+"""The threads of both sides, the variable of one, and what its difference is."""
+
+
+@pytest.mark.parametrize(("count", "value", "severity"), THREADS)
+@pytest.mark.parametrize(("fact", "name"), [("intra_op_threads", "INTRAOP"), ("inter_op_threads", "INTEROP")])
+@pytest.mark.parametrize("tier", ["strict", "same-arch"])
+def test_a_thread_count_that_the_other_side_has_without_it_is_the_same(
+    tier: str, fact: str, name: str, count: int | None, value: str, severity: str
+) -> None:
+    unset, by_hand = ({"cpu": {fact: count}, "environ": {f"TF_NUM_{name}_THREADS": text}} for text in (None, value))
+    for left, right in (unset, by_hand), (by_hand, unset):
+        assert [found.severity for found in compare((left, {}), (right, {}), Policy(tier))] == [severity]
+
+
 # --- CUDA that nothing uses
 
 
