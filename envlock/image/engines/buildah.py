@@ -89,7 +89,7 @@ class Buildah(Command):
         finally:
             self.remove_container(container)
         if done.exit_code in CANNOT_START and "rror: " in done.stderr:
-            raise explain(done.stderr, image=image)
+            raise explain(done.stderr, image=image, program=PROGRAM)
         return done
 
 

@@ -91,8 +91,7 @@ class Command:
                 words.append("--no-cache")
             lines = follow([*words, str(order.context)], {}, say)
             if lines is not None:
-                hint = f"see `{self.program} info`"
-                raise explain(_find_error(lines), select_output(lines), hint=hint)
+                raise explain(_find_error(lines), select_output(lines), program=self.program)
             image = normalize_id(file.read_text(encoding="ascii").strip())
         trail.images.append(image)
         return image

@@ -218,7 +218,7 @@ _TAIL = 400
 
 
 def explain(
-    text: str, log: Sequence[str] = (), *, image: str | None = None, hint: str = _SEE_DAEMON
+    text: str, log: Sequence[str] = (), *, image: str | None = None, program: str = "docker"
 ) -> EngineError:
     """Return the error for the last lines of an engine.
 
@@ -226,7 +226,7 @@ def explain(
         text: its last lines.
         log: the lines of the build before them.
         image: the requested image, if the text does not name it.
-        hint: the hint for an unknown text.
+        program: the engine's command, which an unknown text is to be looked into with.
     """
     whole = "\n".join([*log[-_TAIL:], text])
     for failure in FAILURES:
@@ -250,6 +250,7 @@ def explain(
         reason = re.sub("^error: ", "", lines[-1], flags=re.IGNORECASE)[:400]
     else:
         reason = "it gave no reason"
+    hint = _SEE_DAEMON if program == "docker" else f"see `{program} info`"
     return EngineError(f"the container engine failed: {reason}", hint=hint)
 
 

@@ -85,7 +85,7 @@ class Podman(Command):
         # A program in the image may end with these exit codes, too; podman's own error has this
         # beginning.
         if done.exit_code in CANNOT_START and "Error: " in done.stderr:
-            raise explain(done.stderr, image=image)
+            raise explain(done.stderr, image=image, program=PROGRAM)
         return done
 
 

@@ -107,5 +107,5 @@ def call(program: str, *arguments: str, image: str | None = None, about: str = "
         if about:
             # A pull may have been tried several times: the last line is about the last attempt.
             error = about + error.rpartition("\n")[2].removeprefix("Error: ")
-        raise explain(error, image=image, hint=f"see `{program} info`")
+        raise explain(error, image=image, program=program)
     return done.stdout
