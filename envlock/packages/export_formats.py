@@ -22,11 +22,10 @@ from envlock.packages.identity import (
 from envlock.packages.pins import list_pins, render_pins
 from envlock.packages.proofs import LeftOut
 from envlock.packages.public_index import PUBLIC_INDEX
-from envlock.runtime.errors import LockfileError
 from envlock.runtime.release import minor
 
 try:
-    from packaging.pylock import Pylock, PylockValidationError
+    from packaging.pylock import Pylock
 except ImportError:  # a `packaging` before 26.0
     Pylock = None  # type: ignore[assignment, misc]
 
@@ -94,7 +93,6 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
 
     Raises:
         UsageError: the lockfile has no identities, or those of packages that it no longer has.
-        LockfileError: its content cannot be written in this format.
     """
     proven_packages, unproven = list_proven(lock, shown)
     form = FORMATS[to]
@@ -119,13 +117,7 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
             missing.append(other._replace(reason=f"{other.reason}; {form.unhashed}"))
     entries.sort(key=lambda entry: entry.name)
     left_out, not_held = split_left_out(lock, sorted(missing))
-    try:
-        body = form.render(entries, lock.facts, house)
-    except ValueError as error:
-        raise LockfileError(
-            f"lockfile {shown} cannot be exported: {error}",
-            hint="run `envlock capture --hashes` again",
-        ) from None
+    body = form.render(entries, lock.facts, house)
     head = _render_install_command(to, entries, house)
     number = len(entries) + len(left_out) + len(not_held)
     head += _render_left_out("Left out", left_out, number)
@@ -240,15 +232,10 @@ def _make_entry(entry: Proven | Checkout, house: Wheelhouse | None) -> dict[str,
 def _check(document: Mapping[str, object]) -> None:
     """Validate the document with `packaging`, if it is new enough for the format (26.0).
 
-    Raises:
-        ValueError: it does not follow the specification.
+    No valid lockfile gives one that it refuses: that is a defect of envlock.
     """
-    if Pylock is None:
-        return
-    try:
+    if Pylock is not None:
         Pylock.from_dict(document)
-    except PylockValidationError as error:
-        raise ValueError(str(error)) from None
 
 
 def _render_requirements(

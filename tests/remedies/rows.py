@@ -35,14 +35,14 @@ class Remedy(BaseModel):
 
     of: Literal["doctor", "fact", "file", "diverge", "repeat"]
     name: str
-    kind: Literal["command", "variable", "sentence", "person", "open"]
+    kind: Literal["command", "variable", "sentence", "person"]
     obeyed: str = ""
     outcome: Literal["green", "another", ""] = ""
     reason: str = ""
 
     @model_validator(mode="after")
     def _check(self) -> Remedy:
-        is_obeyed = self.kind not in ("person", "open")
+        is_obeyed = self.kind != "person"
         assert bool(self.obeyed) == bool(self.outcome) == is_obeyed, (
             f"{self.name}: what is obeyed has a test and an end"
         )
@@ -51,30 +51,22 @@ class Remedy(BaseModel):
 
 
 class Hints(BaseModel):
-    """Hints of errors, by the file of the package that raises them; `person` and `open` have reasons and patterns."""
+    """Hints of errors, by the file of the package that raises them; `person` has reasons and patterns."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     obeyed: list[str]
     person: dict[str, list[str]]
-    open: dict[str, list[str]]
 
-    def group(self, files: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-        """Return the files that no test obeys, by their reasons: those for a person, and those that are open.
-
-        A file has the first reason of which a pattern fits.
-        """
-        patterns = {**self.person, **self.open, UNSAID: ["*"]}
+    def group(self, files: Iterable[str]) -> dict[str, list[str]]:
+        """Return the files that no test obeys, by their reasons; a file has the first reason of which a pattern fits."""
+        patterns = {**self.person, UNSAID: ["*"]}
         found: dict[str, list[str]] = {reason: [] for reason in patterns}
         for file in files:
             if file not in self.obeyed:
                 fits = (reason for reason in patterns if any(fnmatch(file, each) for each in patterns[reason]))
                 found[next(fits)].append(file)
-        rest = {UNSAID: found[UNSAID]} if found[UNSAID] else {}
-        return {reason: found[reason] for reason in self.person}, {
-            **{reason: found[reason] for reason in self.open},
-            **rest,
-        }
+        return found
 
 
 @cache

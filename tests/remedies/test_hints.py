@@ -37,13 +37,15 @@ from envlock.fleet.ranks import find_rank
 from envlock.fleet.reduction import choose_policy
 from envlock.guest import launch
 from envlock.guest.target import parse_target as parse_program
-from envlock.image import quoting, standalone, supply
+from envlock.image import images, quoting, standalone, supply
 from envlock.image.additions import parse_additions
+from envlock.image.base import resolve_offline
+from envlock.image.bases.base_request import BaseRequest
 from envlock.image.bases.candidate import PythonArchive
-from envlock.image.bases.choose import candidates
+from envlock.image.bases.choose import candidates, choose_offline
 from envlock.image.bases.logins import find_login
 from envlock.image.bases.manifest import find_manifest
-from envlock.image.bases.needs import collect_needs
+from envlock.image.bases.needs import collect_lock_needs, collect_needs
 from envlock.image.bases.preflight import check_base
 from envlock.image.bases.reference import name_local_image, parse_digest, parse_mirror, parse_platform
 from envlock.image.bases.reference import parse as parse_image
@@ -55,7 +57,7 @@ from envlock.image.engines.container_run import Finished, Start
 from envlock.image.engines.engine import check_name
 from envlock.image.engines.engine_errors import EngineError, explain
 from envlock.image.engines.find import find as find_engine
-from envlock.image.engines.process import ask
+from envlock.image.engines.process import ask, call
 from envlock.image.foresight import find_overwritten
 from envlock.image.forms import deployment, slsa
 from envlock.image.ignore_files import IgnoreFiles
@@ -70,10 +72,11 @@ from envlock.image.supply import BuildSources
 from envlock.integrations import jupyter
 from envlock.linter.baseline import parse_baseline
 from envlock.lock.locks import load_lock
-from envlock.lock.models import DebianPackage
+from envlock.lock.models import DebianPackage, Lockfile
 from envlock.lock.settings import load
 from envlock.packages import overlay
 from envlock.packages.archives import fetch_debian
+from envlock.packages.folder_packages import renew_folders
 from envlock.packages.hash import _refuse_lost_proofs
 from envlock.packages.index import PackageIndex, Target
 from envlock.packages.installer import choose_installer
@@ -90,14 +93,17 @@ from envlock.runtime.files import image_baseline
 from envlock.runtime.image_questions import check_loaded
 from envlock.runtime.user_cache import require_cache
 from tests.cli.test_verify_command import captured
-from tests.conftest import Command
+from tests.conftest import Command, activate
 from tests.evidence.diverge import traces
 from tests.evidence.test_matrices import runs_of
+from tests.exhaustive import exhaustive
 from tests.image import plans
 from tests.image.bases.asking import TABLES
 from tests.image.bases.experts import UBUNTUS, locked
 from tests.image.forms.pushed import pushed
+from tests.locks import document
 from tests.packages.identified import doubt, lock_of, proof, wheel
+from tests.packages.projects import make_project
 from tests.packages.wheels import make_wheel
 from tests.remedies.rows import UNSAID, list_hints, load_hints
 
@@ -436,6 +442,41 @@ def see_import(name: str) -> Act:
     )
 
 
+def lock_newer_python() -> Lockfile:
+    """Return a lockfile of a Python that no table has."""
+    held = {
+        "python": {"version": "3.14.99", "compiler": "Clang 30.1.0"},
+        "tensorflow": {"version": "2.21.0", "cuda_build": False},
+        "system": {"os": "ubuntu", "os_version": "20.04", "libc": "glibc", "libc_version": "2.31"},
+        "packages": {},
+    }
+    return plans.model(document(facts=held, unavailable={}))
+
+
+def choose_with_newest_release(folder: Path) -> object:
+    """Choose a base where the newest release of python-build-standalone has this Python."""
+    needs = collect_lock_needs(lock_newer_python(), None)
+    build = TABLES.standalone.build[0].model_copy(
+        update={"python": "3.14.99", "compiler": "Clang 30.1.0", "machine": "x86_64"}
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("envlock.packages.archives.find_newest_python", lambda *_: build)
+        return choose_offline(needs, BaseRequest(), images.refresh_tables(needs))
+
+
+def install_beside(folder: Path) -> object:
+    """Install a package from its folder, editable, into the environment without pip."""
+    words = ["install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "-e"]
+    pip = [sys.executable, "-m", "pip", "--python", str(make_bare_environment(folder)), *words]
+    environ = {**os.environ, "PIP_CONFIG_FILE": os.devnull}
+    return subprocess.run([*pip, str(make_project(folder / "beside", "beside"))], check=True, env=environ)
+
+
+def renew_beside(folder: Path) -> object:
+    """Build the wheels of packages from folders."""
+    return renew_folders(load_lock(folder / "envlock.lock"), make_bare_environment(folder), SILENT)
+
+
 PYTHON_ARCHIVE = make_archive()
 SLIM = "docker.io/library/python:3.11.7-slim-bookworm"
 UBUNTU = "docker.io/library/ubuntu:22.04"
@@ -444,6 +485,7 @@ MANIFESTS = {"manifests": [{"platform": {"os": "linux", "architecture": "arm64"}
 PYTHON_IMAGE = parse_image("registry.example/python")
 ANSWER = launch.MARK + json.dumps({"facts": {}, "unavailable": {}})
 LOCAL_BASE = name_local_image("0" * 64)
+BARE = "--python bare/bin/python"
 
 CASES = (
     # The command line.
@@ -578,6 +620,12 @@ CASES = (
         both(lambda folder: (folder / "gone").symlink_to("nowhere"), settings('data = ["gone"]'), "capture"),
         "leave it out of `data`",
         both(settings('data = ["step.py"]'), "capture"),
+    ),
+    Case(
+        "packages/folder_packages.py",
+        both(install_beside, f"capture {BARE}", write("beside/beside.py", "VALUE = 2\n"), renew_beside),
+        "run `envlock capture` to lock the present source",
+        both(f"capture {BARE}", renew_beside),
     ),
     # Policies.
     Case(
@@ -934,6 +982,21 @@ CASES = (
         "build --dry-run --offline",
     ),
     Case(
+        "image/engines/engine_errors.py",
+        both(
+            write_program("bin/podman", "[ $1 = version ] && echo '\"5.4.2\"' || { echo Error: lost >&2; exit 125; }"),
+            with_programs(lambda _: find_engine("podman").run("the:1", ["true"], Start())),
+        ),
+        "see `podman info`",
+        both(write_program("bin/podman", "[ $1 = info ]"), with_programs(lambda _: call("podman", "info"))),
+    ),
+    Case(
+        "image/base.py",
+        lambda _: resolve_offline(lock_newer_python(), BaseRequest()),
+        "`envlock build --pin`",
+        choose_with_newest_release,
+    ),
+    Case(
         "image/image_verification.py",
         lambda _: ask_entrypoint(lambda argv: Finished(1, "", "no Python"), []),
         "start the image by hand",
@@ -1236,6 +1299,8 @@ def test_a_hint_on_what_is_started_is_obeyed(typed: str, envlock: Command, folde
     assert envlock(*shlex.split(obeyed)).returncode == 0
 
 
+WITH_TENSORFLOW = {"evidence/diverge/debug.py", "evidence/diverge/live_dataset.py"}
+"""Files whose hints are obeyed where there is TensorFlow."""
 DATASETS = """
 import envlock, sys
 import tensorflow as tf
@@ -1256,6 +1321,33 @@ def test_a_dataset_is_passed_before_it_is_iterated_over(folder: Path, tensorflow
     assert done.stdout.splitlines() == ["pass the dataset before it is distributed or iterated over", "True"], (
         done.stderr
     )
+
+
+PROGRAM = """
+import envlock
+import tensorflow as tf
+
+
+def train():
+    return {"x": tf.constant(2.0) * 3.0}
+
+
+def step():
+    SAY
+"""
+
+
+@exhaustive
+@pytest.mark.tensorflow
+def test_a_program_that_shows_nothing_is_told_what_to_name(folder: Path, tensorflow_python: Path) -> None:
+    tool = activate(tensorflow_python, folder)
+    write("program.py", PROGRAM.replace("SAY", "pass"))(folder)
+    done = tool("diverge", "program.py:step")
+    assert done.returncode == 4
+    assert "name the function that trains, as SCRIPT:FUNCTION, or call envlock.record() in it" in done.stderr
+    assert tool("diverge", "program.py:train").returncode == 0
+    write("program.py", PROGRAM.replace("SAY", "envlock.record(x=1.0)"))(folder)
+    assert tool("diverge", "program.py:step").returncode == 0
 
 
 RANK = {"ENVLOCK_FLEET_JOB": "a", "ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1"}
@@ -1283,8 +1375,9 @@ def test_an_environment_that_is_not_found_is_named(folder: Path) -> None:
 
 def test_each_file_with_hints_is_obeyed_here_or_has_a_reason() -> None:
     hints = load_hints()
-    assert set(hints.obeyed) == {case.file for case in CASES} | STARTERS | {"evidence/diverge/live_dataset.py"}
+    assert set(hints.obeyed) == {case.file for case in CASES} | STARTERS | WITH_TENSORFLOW
     assert set(hints.obeyed) <= set(list_hints())
     # Each other file has a reason, and each reason a file.
     groups = hints.group(list_hints())
-    assert [reason for group in groups for reason, files in group.items() if not files or reason == UNSAID] == []
+    assert groups.pop(UNSAID) == []
+    assert all(groups.values())
