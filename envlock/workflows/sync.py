@@ -337,8 +337,9 @@ def _find_interpreter(lock: Lockfile, policy: str | None, folder: Path) -> Inter
 
 
 def _make_python_command(version: str, folder: Path) -> str:
+    verb = "run" if shutil.which("uv") else "install uv, run"
     return (
-        f"run `uv venv --python {version} {folder}`, which downloads it, and then "
+        f"{verb} `uv venv --python {version} {folder}`, which downloads it, and then "
         f"`envlock sync --python {folder / 'bin' / 'python'}`"
     )
 

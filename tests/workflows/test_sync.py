@@ -371,9 +371,10 @@ def test_without_an_index_a_named_environment_is_as_it_was(world: World) -> None
 def test_another_python_is_said_first_with_the_command_for_it(world: World) -> None:
     world.capture(world.make("theirs", "thing==1.0"))
     world.edit(lambda lock: lock["facts"]["python"].update(version="3.11.99"))
-    _, err = world.sync(code=2)
-    assert "error: Python 3.11.99 is locked, and here is " in err
-    assert f"run `uv venv --python 3.11.99 {world.project}/.venv`" in err
+    for start, folder in {"run": Path(UV).parent, "install uv, run": world.project}.items():
+        _, err = world.sync(code=2, environ={"PATH": f"{folder}:/usr/bin:/bin"})
+        assert "error: Python 3.11.99 is locked, and here is " in err
+        assert f"hint: {start} `uv venv --python 3.11.99 {world.project}/.venv`" in err
     assert not (world.project / ".venv").exists()
     mine = world.make("mine", "thing==2.0")
     _, err = world.sync("--python", str(mine), code=1)
