@@ -86,11 +86,13 @@ def run_site() -> Start:
 
 
 def _find_asker(frame: Optional[FrameType]) -> Optional[str]:
-    """Return the name of the file whose code is running for `site`; None for `site` itself."""
+    """Return the name of the file whose code is running for `site`; None for `site` itself, which reads .pth files."""
+    innermost = frame
     while frame is not None:
         name = frame.f_code.co_name
         if name in RUNNERS and frame.f_globals.get("__name__") == "site":
-            return RUNNERS[name] or str(frame.f_locals.get("name"))
+            asker = RUNNERS[name] or str(frame.f_locals.get("name"))
+            return None if frame is innermost else asker
         frame = frame.f_back
     return None
 
@@ -119,7 +121,7 @@ def find_unheld(
         is_of_python = real.startswith(library) and "-packages/" not in real
         if asker in known or path in explained or source in explained or is_of_python:
             continue
-        if not os.path.isfile(path) or _is_of_site(path, asker):
+        if not os.path.isfile(path) or _is_metadata(path, host.path):
             continue
         if owners.find(source) != LISTED:
             found[source] = asker
@@ -135,10 +137,15 @@ def _get_source(path: str) -> str:
     return source if os.path.isfile(source) else path
 
 
-def _is_of_site(path: str, asker: str) -> bool:
-    """Return whether a fact holds the file: the .pth file or module itself, or metadata of packages."""
-    *folders, name = path.split("/")
-    return name == asker or any(each.endswith((".dist-info", ".egg-info")) for each in folders)
+def _is_metadata(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a file is metadata of a package in one of these folders, which facts hold."""
+    for folder in folders:
+        begin = folder.rstrip("/") + "/"
+        if path.startswith(begin):
+            top = path[len(begin) :].partition("/")[0]
+            if top.endswith((".dist-info", ".egg-info")):
+                return True
+    return False
 
 
 def _list_module_files(

@@ -69,6 +69,16 @@ def test_another_file_that_code_at_the_start_opens_by_now_is_a_difference(enviro
     )
 
 
+@pytest.mark.parametrize("place", ["sitecustomize.py", "hooks.dist-info/hook.py"])
+def test_a_file_with_a_name_that_facts_hold_elsewhere_is_listed(environment: Environment, place: str) -> None:
+    """It was taken for the module, or the metadata of a package, by its name alone."""
+    write(environment.folder / "other", {place: "X = 1\n"})
+    run_at_start(environment, f"exec(open({str(environment.folder / 'other' / place)!r}).read())\n")
+    environment.run("capture")
+    (name,) = read_locked(environment)
+    assert name.endswith(place)
+
+
 OPENED = """
 import colorsys, helper, numpy, os, sys
 for path in (numpy.__file__, os.__file__, "/proc/self/status", sys.executable + "/gone", os.getcwd()):
@@ -91,12 +101,12 @@ def test_what_other_facts_hold_is_not_listed(environment: Environment) -> None:
 
 
 def test_a_name_says_where_a_file_lies_but_not_whose_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "prefix", "/work/env")
+    monkeypatch.setattr(sys, "prefix", "/srv/env")
     monkeypatch.setattr(sys, "base_prefix", "/usr")
     monkeypatch.setenv("HOME", "/home/ada")
     names = {
-        "/work/env/etc/a b.py": "PREFIX/etc/a b.py",
-        "/work/hook.py": "PREFIX/../hook.py",
+        "/srv/env/etc/a b.py": "PREFIX/etc/a b.py",
+        "/srv/hook.py": "PREFIX/../hook.py",
         "/usr/share/hook.py": "BASE/share/hook.py",
         "/home/ada/hook.py": "~/hook.py",
         "/home/bob/hook.py": "elsewhere/hook.py",
