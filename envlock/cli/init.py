@@ -12,10 +12,10 @@ from envlock.runtime.policies import names
 app = make_app()
 
 NEXT = {
-    "strict": "strict is for one machine, or equal ones; for others set policy `bits` there, and run "
-    "`envlock capture --canary --for train.py:step`",
-    "bits": "next: `envlock capture --canary --for train.py:step`; the locked thread counts are required, and "
-    "`envlock run` sets them",
+    "strict": 'policy strict is for one machine, or equal ones; for others write `policy = "bits"` there, and run '
+    "`envlock capture --canary --for PROGRAM` with your program, such as train.py:step",
+    "bits": "next: `envlock capture --canary --for PROGRAM` with your program, such as train.py:step; the locked thread "
+    "counts are required, and `envlock run` sets them",
 }
 """What a policy needs, or where another one fits."""
 
