@@ -9,7 +9,7 @@ from envlock.lock.live_facts import collect_live_for
 from envlock.lock.lock_text import count_held, describe_commit
 from envlock.lock.locks import get_file, load_document, name_found_lock
 from envlock.lock.revision import find_revision
-from envlock.packages.live_environment import LiveEnvironment, Question, compare_facts
+from envlock.packages.live_environment import LiveEnvironment
 from envlock.reports.progress import SILENT, Progress
 from envlock.runtime import lockfile
 from envlock.runtime.input_data import add_data
@@ -18,6 +18,7 @@ from envlock.runtime.report import Report
 from envlock.runtime.short_report import with_acceptance
 from envlock.workflows.content_notes import write_note
 from envlock.workflows.entry_points import add_newly_held
+from envlock.workflows.question import Question, compare_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from envlock.lock.locks import get_name, load_lock
 from envlock.lock.models import Lockfile
 from envlock.lock.writer import write_atomically
 from envlock.packages.file_verification import list_standard_bytecode, survey, verify_files
-from envlock.packages.live_environment import LiveEnvironment, Question, compare_proven_facts
+from envlock.packages.live_environment import LiveEnvironment
 from envlock.reports.progress import Progress
 from envlock.runtime import machine_proof
 from envlock.runtime.compare import PROVEN
@@ -24,6 +24,7 @@ from envlock.runtime.host import Host
 from envlock.runtime.judgement import LOADED, find_unproven, needs_proof
 from envlock.runtime.report import Finding, Report
 from envlock.runtime.user_cache import find_cache, make_cache
+from envlock.workflows.question import Question, compare_proven_facts
 
 REFUTED = "Compute on a machine like the locked one: this one has other bits, as the canary shows."
 
