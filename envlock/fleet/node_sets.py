@@ -64,7 +64,7 @@ class Places:
         """Return a sentence for each of the first node sets, and one on the others."""
         notes = []
         for nodes, name in self._names.items():
-            if name.startswith("node set "):
+            if name != format_nodes(nodes):
                 number = count(len(nodes), "node")
                 notes.append(f"{name} has {number}: {shorten_nodes(nodes, SET_SHOWN)}")
         left = len(notes) - SETS_SHOWN

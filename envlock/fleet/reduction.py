@@ -315,12 +315,11 @@ def _compare_with_lock(
     standard.note_exempt(report.exempt)
     causes = explain_differences(report.findings, document["launch"])
     if len(causes) == 1:
-        (cause,) = causes
-        paths = cause.message.rpartition(" explains ")[2].split(", ")
+        ((cause, facts),) = causes
         wrong = [each for each in report.findings if each.severity in BREAKING]
-        if {each.where.fact for each in wrong} <= set(paths):
+        if {each.where.fact for each in wrong} <= set(facts):
             return [_make_launcher_finding(cause, wrong)]
-    return [*report.findings, *causes]
+    return [*report.findings, *(cause for cause, _ in causes)]
 
 
 def _make_launcher_finding(cause: Finding, wrong: Sequence[Finding]) -> Finding:

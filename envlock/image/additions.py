@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envlock.image.quoting import safe
+from envlock.image.quoting import describe_fault
 from envlock.lock.models import Container
-from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.errors import UsageError
 from envlock.runtime.tables import table
 
 USER = "1000:1000"
@@ -214,9 +214,8 @@ def _check_variable(name: str, where: str) -> None:
 
 
 def _check(value: object, kind: str, where: str) -> str:
-    """Return a value after checking its kind; see `safe`."""
-    try:
-        return str(safe(value, kind, where))
-    except LockfileError as error:
-        reason = error.message.partition(" cannot go into an image: ")[2]
-        raise UsageError(f"{where}: {reason}", hint=_HINTS.get(kind, _HINTS["word"])) from None
+    """Return a value after checking its kind; see `describe_fault`."""
+    fault = describe_fault(value, kind)
+    if fault is not None:
+        raise UsageError(f"{where}: {fault}", hint=_HINTS.get(kind, _HINTS["word"]))
+    return str(value)

@@ -103,7 +103,7 @@ class _Search:
     files: dict[str, CopiedFile] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    """Reasons by name."""
+    """Sentences by name, with a place for the name."""
     secrets: list[str] = field(default_factory=list)
     pointers: dict[str, list[str]] = field(default_factory=dict)
 
@@ -144,9 +144,9 @@ def collect(project: Path, names: Sequence[str], but: Path, exclude: Sequence[st
     return Copied(files, _describe(files, ignored), warnings)
 
 
-_OUTSIDE = "names what is not in the project"
-_NOT_PORTABLE = "names a file with a name that is not portable"
-_SPECIAL = "names a special file"
+_OUTSIDE = "`copy` names what is not in the project: {}"
+_NOT_PORTABLE = "`copy` names a file with a name that is not portable: {}"
+_SPECIAL = "`copy` names a special file: {}"
 
 
 def _refuse(search: _Search) -> None:
@@ -157,12 +157,7 @@ def _refuse(search: _Search) -> None:
         hint = "rename it, or leave it out with `exclude`"
     else:
         hint = _EXAMPLE
-    messages = []
-    for name, reason in search.refused.items():
-        if reason.startswith("cannot read"):
-            messages.append(f"{reason.replace('NAME', clean(name))}")
-        else:
-            messages.append(f"`copy` {reason}: {clean(name)}")
+    messages = [reason.format(clean(name)) for name, reason in search.refused.items()]
     if len(messages) == 1:
         raise UsageError(messages[0], hint=hint)
     lines = [f"  {message}" for message in messages[:MOST]]
@@ -268,7 +263,7 @@ def _read(file: Path, path: str, search: _Search) -> None:
                 digest.update(chunk)
                 chunk = stream.read(1 << 20)
     except OSError as error:
-        search.refused[path] = f"cannot read NAME, which `copy` names: {error.strerror}"
+        search.refused[path] = f"cannot read {{}}, which `copy` names: {error.strerror}"
         return
     is_program = bool(status.st_mode & 0o100)
     search.files[path] = CopiedFile(path, digest.hexdigest(), is_program, file, status.st_size)

@@ -62,14 +62,22 @@ def safe(text: object, kind: str, path: str) -> Safe:
     Raises:
         LockfileError: it is not of this kind.
     """
-    # Beyond ASCII, some letters end a line, turn its direction or cannot be seen.
-    if not isinstance(text, str) or not (KINDS[kind].fullmatch(text) and text.isprintable()):
+    fault = describe_fault(text, kind)
+    if fault is not None:
         raise LockfileError(
-            f"`{path}` cannot go into an image: {_shorten(text)} is not a valid {kind}",
+            f"`{path}` cannot go into an image: {fault}",
             hint="restore the lockfile from version control, "
             "or create it again with `envlock capture`",
         )
     return Safe(text)
+
+
+def describe_fault(text: object, kind: str) -> str | None:
+    """Return why a value is not of a kind; None if it is."""
+    # Beyond ASCII, some letters end a line, turn its direction or cannot be seen.
+    if isinstance(text, str) and KINDS[kind].fullmatch(text) and text.isprintable():
+        return None
+    return f"{_shorten(text)} is not a valid {kind}"
 
 
 def add_quotes(text: object, path: str) -> Safe:

@@ -6,7 +6,6 @@ code that moves up or down stays known; a line that is changed, and one place mo
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from envlock.runtime.report import Finding
 
 VERSION = 1
 WRITE = "`envlock lint --baseline FILE --write-baseline` writes one"
-MORE = re.compile(r", and (\d+) more\b")
 Key = tuple[str, str, str]
 """File, rule, and the text of the line."""
 
@@ -34,7 +32,7 @@ def make_baseline(findings: Iterable[Finding]) -> dict[str, object]:
     """Return the baseline of some findings as JSON values, sorted, so that its changes can be read."""
     counts = Counter[Key]()
     for finding in findings:
-        counts[_get_key(finding)] += _count_places(finding)
+        counts[_get_key(finding)] += finding.places
     rows: list[dict[str, object]] = []
     for (file, rule, text), number in sorted(counts.items()):
         rows.append({"file": file, "rule": rule, "text": text, "count": number})
@@ -72,20 +70,14 @@ def filter_known(
     for finding in findings:
         key = _get_key(finding)
         # Each row of the baseline is used up once, so that a second finding of its kind is new.
-        places = _count_places(finding)
-        if left[key] < places:
+        if left[key] < finding.places:
             new.append(finding)
-        left[key] = max(left[key] - places, 0)
+        left[key] = max(left[key] - finding.places, 0)
     gone = 0
     for key, number in left.items():
         if is_examined(key[0], key[1]):
             gone += number
     return Judged(new, len(findings) - len(new), gone)
-
-
-def _count_places(finding: Finding) -> int:
-    more = MORE.search(finding.message)
-    return 1 + int(more[1]) if more else 1
 
 
 def _get_key(finding: Finding) -> Key:

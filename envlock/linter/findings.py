@@ -20,7 +20,7 @@ MOST_LINES = 60  # that one message names: it stays readable
 
 @dataclass(frozen=True)
 class Found:
-    """What a rule found: the file, the first place, the message, and where its other places are."""
+    """What a rule found: the file, the first place, the message, and how many other places it has."""
 
     rule: str
     file: File
@@ -30,7 +30,7 @@ class Found:
     fix: str | None = None
     part: str = ""
     severity: Severity | None = None
-    more: str = ""
+    others: int = 0
 
 
 def join(
@@ -61,13 +61,13 @@ def join(
         found.sort(key=lambda each: (first != "" and each.kind != first, each.line))
         top = found[0]
         text = message.replace("{name}", top.name.removeprefix("."))
-        more = describe_more(top, found)
+        others, more = describe_more(top, found)
         text = text.replace("{more}", more)
-        yield Found(rule, file, top.node, top.line, text, fix, where, more=more)
+        yield Found(rule, file, top.node, top.line, text, fix, where, others=others)
 
 
-def describe_more(first: Event, events: Iterable[Event]) -> str:
-    """Return where the other places of one cause stand, those of other files with their paths."""
+def describe_more(first: Event, events: Iterable[Event]) -> tuple[int, str]:
+    """Return how many other places one cause has, and where they stand: those of other files with their paths."""
     by_file: dict[File, set[int]] = defaultdict(set)
     for event in events:
         by_file[event.file] |= event.lines
@@ -85,7 +85,7 @@ def describe_more(first: Event, events: Iterable[Event]) -> str:
             said = f"line{'s' if len(lines) > 1 else ''} {said}"
         told.append(said if file is first.file else f"{file.path}: {said}")
     places = f"({'; '.join(told)})" if told else "below"
-    return f", and {number} more {places}" if number else ""
+    return number, f", and {number} more {places}" if number else ""
 
 
 def _list_by_cell(cells: Cells, lines: Iterable[int]) -> str:

@@ -142,8 +142,7 @@ def _join_trainings(found: Sequence[Found]) -> Iterator[Found]:
     for each in found:
         switch = switches.get(each.line)
         if each.rule == UNSEEDED and switch is not None:
-            more = switch.more if switch.more not in each.message else ""
-            message = f"{each.message}, and nothing turns op determinism on{more}"
+            message = f"{each.message}, and nothing turns op determinism on"
             yield replace(each, message=message, fix=f"{each.fix} {switch.fix}")
         elif each is not switch or each.line not in unseeded:
             yield each
@@ -210,7 +209,9 @@ def _make_finding(module: Module, found: Found, tensorflow: str) -> Finding:
         part=found.part,
     )
     fix = _fit_version(found.fix or row.fix, tensorflow)
-    return _fill(row, where, message, found.severity, fix)
+    finding = _fill(row, where, message, found.severity, fix)
+    finding.places += found.others
+    return finding
 
 
 def _fill(

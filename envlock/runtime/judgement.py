@@ -113,10 +113,10 @@ def judge(
     counts = {PROJECT: _count_packages(given) - _count_packages(live)}
     notes = []
     if lock.get("machines"):
-        lock, which = _choose_machine(lock, live, rules, proof)
+        lock, which, is_first = _choose_machine(lock, live, rules, proof)
         notes.append(which)
-        counts[MACHINE] = int(not which.startswith("machine 1 of "))
-        if counts[MACHINE] and LOADED in live.facts:
+        counts[MACHINE] = int(not is_first)
+        if not is_first and LOADED in live.facts:
             lock, live = _leave_out_loaded(lock, live)
             notes.append(
                 "loaded: not compared: the lockfile has seen that of its first machine only"
@@ -195,9 +195,9 @@ def _count_exempt(
 
 def _choose_machine(
     lock: Document, live: Snapshot, rules: Policy, proof: Optional[Collection[str]]
-) -> Tuple[Document, str]:
-    """Return the lockfile with the facts of the machine that fits this one best, and a sentence on
-    which it is.
+) -> Tuple[Document, str, bool]:
+    """Return the lockfile with the facts of the machine that fits this one best, a sentence on
+    which it is, and whether it is the first one and does fit.
     """
     # Not at the top: a lockfile with one machine, which most have, does not need it when a script
     # starts.
@@ -206,14 +206,14 @@ def _choose_machine(
     here = {"facts": live.facts, "unavailable": live.unavailable}
     place, fits = machines.find_nearest(lock, here, rules, proof=proof)
     chosen = machines.replace_machine(lock, machines.list_profiles(lock)[place])
-    return chosen, machines.describe_choice(lock, place, fits)
+    return chosen, machines.describe_choice(lock, place, fits), fits and place == 0
 
 
 def choose_machine(lock: Document, live: Snapshot) -> Document:
     """Return the lockfile with the facts of that one of its machines that fits this one best."""
     if not lock.get("machines"):
         return lock
-    chosen, _ = _choose_machine(lock, live, build_policy(lock), None)
+    chosen, _, _ = _choose_machine(lock, live, build_policy(lock), None)
     return chosen
 
 

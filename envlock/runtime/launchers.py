@@ -10,7 +10,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping
+    from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
     Environ = Mapping[str, str]
 
@@ -28,11 +28,14 @@ def annotate_findings(report: Report, environ: Environ) -> None:
     """Show values in clear in the findings of a report, and add those that say what a launcher explains."""
     show_in_clear(report.findings, environ)
     if not report.match:
-        report.findings += explain_differences(report.findings, environ)
+        explained = explain_differences(report.findings, environ)
+        report.findings += [finding for finding, _ in explained]
 
 
-def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[Finding]:
-    """Return a finding for each launcher, pool or limit that explains differences.
+def explain_differences(
+    findings: Iterable[Finding], environ: Environ
+) -> List[Tuple[Finding, List[str]]]:
+    """Return a finding for each launcher, pool or limit that explains differences, with their facts.
 
     Each difference is explained once.
 
@@ -55,17 +58,16 @@ def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[F
             continue
         unexplained.difference_update(facts)
         message = DOES[row["kind"]].format(row["name"], variable, ", ".join(facts))
-        explanations.append(
-            Finding(
-                LAUNCHER,
-                INFO,
-                facts[0],
-                message=message,
-                why=row["why"],
-                fix=row["fix"],
-                source=row["source"],
-            )
+        finding = Finding(
+            LAUNCHER,
+            INFO,
+            facts[0],
+            message=message,
+            why=row["why"],
+            fix=row["fix"],
+            source=row["source"],
         )
+        explanations.append((finding, facts))
     return explanations
 
 

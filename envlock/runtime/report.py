@@ -120,6 +120,7 @@ class Finding:
             (or nothing was compared), `Unavailable` if it could not be collected.
         weight: 0 to 100, how likely it explains different bits.
         commands: shell commands that fix it.
+        places: how many places of code with one cause it stands for.
     """
 
     __slots__ = (
@@ -128,6 +129,7 @@ class Finding:
         "expected",
         "fix",
         "message",
+        "places",
         "rule",
         "severity",
         "source",
@@ -150,6 +152,7 @@ class Finding:
         actual: object = ABSENT,
         weight: int = 0,
         commands: Sequence[str] = (),
+        places: int = 1,
     ) -> None:
         self.rule = rule
         self.severity = severity
@@ -164,6 +167,7 @@ class Finding:
         self.actual: Any = actual
         self.weight = weight
         self.commands = list(commands)
+        self.places = places
 
     def to_json(self) -> Dict[str, object]:
         """Return it as JSON values: an absent side has no key, a value that could not be collected

@@ -64,7 +64,7 @@ def findings(*paths: str, severity: Severity = ERROR) -> list[Finding]:
 def test_a_launcher_explains_what_it_changes_and_nothing_else(
     environ: dict[str, str], facts: list[str], name: str
 ) -> None:
-    (found,) = explain_differences(findings("packages.numpy.version", *facts), environ)
+    ((found, _),) = explain_differences(findings("packages.numpy.version", *facts), environ)
     assert (found.rule, found.severity) == ("launcher", INFO)
     assert found.message.startswith(name)
     assert all(path in found.message for path in facts)
@@ -79,22 +79,24 @@ def test_a_launcher_explains_what_it_changes_and_nothing_else(
 def test_another_process_explains_by_traces_what_this_one_does(environ: dict[str, str], own: dict[str, str]) -> None:
     here, differ = {**environ, **own, "TOKEN": "s3cret"}, findings(LIBRARIES, OMP, MKL, BLAS, *THREADS)
     kept = collect_traces(here)
-    by_traces, by_variables = ([each.message for each in explain_differences(differ, known)] for known in (kept, here))
+    by_traces, by_variables = (
+        [each.message for each, _ in explain_differences(differ, known)] for known in (kept, here)
+    )
     assert by_traces == by_variables
     assert set(kept.values()) <= {"set", "1", "3"}
 
 
 def test_a_fact_is_explained_once_and_by_the_nearest() -> None:
     found = explain_differences(findings(LIBRARIES, *THREADS), {**SRUN, **POD, **MPIRUN})
-    assert [each.message.partition(" ")[0] for each in found] == ["Open"]
+    assert [each.message.partition(" ")[0] for each, _ in found] == ["Open"]
     both = explain_differences(findings(OMP, *THREADS), {**SRUN, **LOKY})
-    assert [each.message.rpartition(" ")[2] for each in both] == [OMP, "cpu.inter_op_threads"]
+    assert [each.message.rpartition(" ")[2] for each, _ in both] == [OMP, "cpu.inter_op_threads"]
 
 
 @pytest.mark.parametrize("environ", [LOKY, DASK, TORCHRUN])
 def test_a_thread_count_of_the_users_own_is_not_the_pools(environ: dict[str, str]) -> None:
     found = explain_differences(findings(OMP, MKL), {**environ, "OMP_NUM_THREADS": "3"})
-    assert [OMP in each.message for each in found] == [False] * len(found)
+    assert [OMP in each.message for each, _ in found] == [False] * len(found)
     assert explain_differences(findings(OMP), {**environ, "OMP_NUM_THREADS": "3"}) == []
 
 
@@ -103,7 +105,7 @@ def test_variables_of_threads_alone_are_no_pool() -> None:
 
 
 def test_what_could_not_be_collected_is_explained_as_well() -> None:
-    (found,) = explain_differences(findings(LIBRARIES, severity=UNKNOWN), MPIRUN)
+    ((found, _),) = explain_differences(findings(LIBRARIES, severity=UNKNOWN), MPIRUN)
     assert LIBRARIES in found.message
 
 

@@ -40,7 +40,8 @@ def find_unswitched(facts: Facts, tensorflow: str) -> Iterator[Found]:
         first = min(
             trained, key=lambda each: (parts[each] != "", each.file is not program, each.line)
         )
-        more = describe_more(first, fresh)
+        others, more = describe_more(first, fresh)
         message = f"a model is trained here{more}, and nothing turns op determinism on"
         fix = describe_recipe(tensorflow)
-        yield Found("ENV108", first.file, first.node, first.line, message, fix, parts[first])
+        part = parts[first]
+        yield Found("ENV108", first.file, first.node, first.line, message, fix, part, others=others)
