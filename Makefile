@@ -50,8 +50,11 @@ test: ## lint, types and tests, with a real TensorFlow: minutes; what takes long
 	$(DEV)/bin/python -m pytest -m "not (exhaustive or chaos or signing)" $(PARALLEL)
 endif
 
-# In CI the CUDA wheels (two environments, 11 GB) and older TensorFlows are part of it; elsewhere these lanes skip loudly,
-# and testcuda and testolder run them.
+# These files end the collection where there are no CUDA wheels, in CI.
+NO_CUDA := --ignore-glob="tests/real/test_cuda_*" --ignore=tests/real/test_identity_cuda.py
+
+# In CI the CUDA wheels (two environments, 11 GB; CUDA_TENSORFLOWS= leaves them out) and older TensorFlows are part of it;
+# elsewhere these lanes skip loudly, and testcuda and testolder run them.
 ifdef CI
 testall: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testall: export ENVLOCK_TEST_OLDER_PYTHONS := $(OLDER_PYTHONS)
@@ -61,11 +64,9 @@ testall: export ENVLOCK_TEST_HOSTS := $(CURDIR)/$(HOSTS)/bin/python
 testall: lint ## lint, types and every test: what `make test` is in CI
 	@$(MAKE) --no-print-directory --jobs=2 $(TF)/.envlock $(HOSTS)/.envlock $(if $(CI),$(CUDA:%=%/.ready) $(OLDER:%=%/.ready)) # pip takes one core
 	$(if $(CI),$(MAKE) coverage,$(DEV)/bin/python -m pytest -m $(QUICK) -n $(WORKERS))
-	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
+	$(DEV)/bin/python -m pytest $(if $(CUDA),,$(NO_CUDA)) -m "(tensorflow or slow or engine)$(if $(CUDA),, and not cuda_wheels)" $(PARALLEL)
 	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n $(WORKERS) --dist worksteal
 
-# These files end the collection where there are no CUDA wheels, in CI.
-NO_CUDA := --ignore-glob="tests/real/test_cuda_*" --ignore=tests/real/test_identity_cuda.py
 testlanes: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testlanes: export ENVLOCK_TEST_HOSTS := $(CURDIR)/$(HOSTS)/bin/python
 testlanes: $(DEV)/.ready $(TF)/.envlock $(HOSTS)/.envlock ## what is neither fast nor one of the next two lanes: TensorFlow, engines, launchers
@@ -114,7 +115,7 @@ coverage: export ENVLOCK_TEST_TENSORFLOW := $(if $(LANES),$(CURDIR)/$(TF)/bin/py
 coverage: export ENVLOCK_TEST_HOSTS := $(if $(LANES),$(CURDIR)/$(HOSTS)/bin/python)
 coverage: $(DEV)/.ready $(if $(LANES),$(TF)/.envlock $(HOSTS)/.envlock) ## the quick tests, which take every branch of what decides
 	@rm -rf .coverage && mkdir .coverage
-	$(DEV)/bin/python -m coverage run $(if $(LANES),,--rcfile=tests/what_decides.ini --include=$(DECIDES)) -m pytest -m $(QUICK) -n $(WORKERS)
+	$(DEV)/bin/python -m coverage run $(if $(LANES),,--rcfile=tests/what_decides.ini --include=$(DECIDES)) -m pytest $(if $(CUDA),,$(NO_CUDA)) -m $(QUICK) -n $(WORKERS)
 ifdef LANES
 	@$(DEV)/bin/python tools/measured.py $(TF) on
 	$(DEV)/bin/python -m coverage run -m pytest -m "tensorflow or slow or engine" $(PARALLEL) || true

@@ -142,7 +142,7 @@ def tensorflow_python() -> Path:
     return absent(f"no environment with TensorFlow: `make test` makes one and names it in {TENSORFLOW_PYTHON}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def older_tensorflow() -> Callable[[str], Path]:
     """Return what gives the interpreter with the TensorFlow of a version (2.15.1, 2.16.2, 2.18.1 or 2.20.0)."""
     named = [Path(python) for python in os.environ.get(OLDER_PYTHONS, "").split(":")]

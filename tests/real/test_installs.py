@@ -40,21 +40,20 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Row(NamedTuple):
-    """An environment: `plain` is what `pip install tensorflow` leaves, without NVIDIA's wheels."""
+class Environment(NamedTuple):
+    """What is installed, and by what: `plain` is what `pip install tensorflow` leaves, without NVIDIA's wheels."""
 
     distribution: str
     version: str
     installer: str
-    gpu: bool
 
 
-ROWS = [
-    *(Row("tensorflow-cpu", version, "pip", gpu) for version in ("2.15.1", "2.16.2") for gpu in (False, True)),
-    *(Row("tensorflow-cpu", version, "uv", gpu) for version in ("2.18.1", "2.20.0") for gpu in (False, True)),
-    *(Row("and-cuda", version, "pip", gpu) for version in ("2.18.1", "2.21.0") for gpu in (False, True)),
-    *(Row("plain", "2.18.1", "pip", gpu) for gpu in (False, True)),
-    *(Row("plain", "2.21.0", "uv", gpu) for gpu in (False, True)),
+ENVIRONMENTS = [
+    *(Environment("tensorflow-cpu", version, "pip") for version in ("2.15.1", "2.16.2")),
+    *(Environment("tensorflow-cpu", version, "uv") for version in ("2.18.1", "2.20.0")),
+    *(Environment("and-cuda", version, "pip") for version in ("2.18.1", "2.21.0")),
+    Environment("plain", "2.18.1", "pip"),
+    Environment("plain", "2.21.0", "uv"),
 ]
 MARKS = {
     "tensorflow-cpu": pytest.mark.older_tensorflows,
@@ -98,29 +97,29 @@ def _add_gpu(folder: Path, gpu: str) -> None:
     file.write_bytes(encode(lock))
 
 
-def find_environment(row: Row, older: Callable[[str], Path]) -> Path:
+def find_environment(environment: Environment, older: Callable[[str], Path]) -> Path:
     """Return the interpreter of the lane's environment with that version, which pip made, with CUDA libraries or none."""
-    if row.distribution == "tensorflow-cpu":
-        return older(row.version)
+    if environment.distribution == "tensorflow-cpu":
+        return older(environment.version)
     named = [Path(name) for name in os.environ.get(CUDA, "").split(":") if name.endswith("python")]
     for python in named:
-        if python.parents[1].name.endswith(row.version):
+        if python.parents[1].name.endswith(environment.version):
             return python
-    return absent(f"no tensorflow[and-cuda] {row.version}: `make testcuda` makes one and names it in {CUDA}")
+    return absent(f"no tensorflow[and-cuda] {environment.version}: `make testcuda` makes one and names it in {CUDA}")
 
 
-def install(row: Row, base: Path, folder: Path) -> Path:
+def install(environment: Environment, base: Path, folder: Path) -> Path:
     """Return the interpreter of a new environment: what everybody types, with the versions that the lane has locked."""
-    lane, project = ("cuda", "tensorflow") if row.distribution == "plain" else ("tensorflow", "tensorflow-cpu")
-    locked = (ROOT / f"requirements/{lane}-{row.version}.txt").read_text(encoding="utf-8")
+    lane, project = ("cuda", "tensorflow") if environment.distribution == "plain" else ("tensorflow", "tensorflow-cpu")
+    locked = (ROOT / f"requirements/{lane}-{environment.version}.txt").read_text(encoding="utf-8")
     # As constraints pip takes neither extras nor hashes.
     pins = folder / "pins.txt"
     pins.write_text("\n".join(re.findall(r"^[\w.-]+==[\w.+-]+", locked, re.MULTILINE)), encoding="utf-8")
-    words = ["-q", f"{project}=={row.version}", "-c", str(pins)]
+    words = ["-q", f"{project}=={environment.version}", "-c", str(pins)]
     python = folder / "env" / "bin" / "python"
     # Nothing but uv writes in its cache: its files are those of the environment.
     environ = {**os.environ, "UV_CACHE_DIR": str(folder / "cache"), "PIP_NO_CACHE_DIR": "1"}
-    if row.installer == "uv":
+    if environment.installer == "uv":
         steps = [[UV, "venv", "-q", "-p", str(base), str(folder / "env")], [UV, "pip", "install", "-p", str(python)]]
     else:
         steps = [[str(base), "-m", "venv", str(folder / "env")], [str(python), "-m", "pip", "install"]]
@@ -131,33 +130,34 @@ def install(row: Row, base: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, ...], Path]]:
-    """Return the environments that rows have made, each once; they take gigabytes."""
-    made: dict[tuple[str, ...], Path] = {}
-    yield made
-    for python in made.values():
-        shutil.rmtree(python.parents[2])
+def installed(
+    request: pytest.FixtureRequest, older_tensorflow: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Environment, Path]]:
+    """Return an environment and its interpreter; what is made here is gigabytes, and gone before the next is made."""
+    environment: Environment = request.param
+    python = find_environment(environment, older_tensorflow)
+    if environment.distribution != "plain" and environment.installer == "pip":
+        yield environment, python
+        return
+    folder = tmp_path_factory.mktemp("install")
+    yield environment, install(environment, python, folder)
+    shutil.rmtree(folder)
 
 
+@pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize(
-    "row", [pytest.param(row, marks=MARKS[row.distribution], id="-".join(map(str, row))) for row in ROWS]
+    "installed",
+    [pytest.param(each, marks=MARKS[each.distribution], id="-".join(each)) for each in ENVIRONMENTS],
+    indirect=True,
 )
 def test_an_install_goes_through_all_that_comes_first(
-    row: Row,
-    older_tensorflow: Callable[[str], Path],
-    installed: dict[tuple[str, ...], Path],
-    tmp_path_factory: pytest.TempPathFactory,
-    tmp_path: Path,
+    installed: tuple[Environment, Path], gpu: bool, tmp_path: Path
 ) -> None:
-    python = find_environment(row, older_tensorflow)
-    if row.distribution == "plain" or row.installer == "uv":
-        if row[:3] not in installed:
-            installed[row[:3]] = install(row, python, tmp_path_factory.mktemp("install"))
-        python = installed[row[:3]]
-    answers = run_commands(python, tmp_path / "row", GPU if row.gpu else None)
-    print_row(" | ".join(row[:3]), row.gpu, answers)
+    environment, python = installed
+    answers = run_commands(python, tmp_path / "row", GPU if gpu else None)
+    print_row(" | ".join(environment), gpu, answers)
     # A GPU that TensorFlow cannot use is what the doctor is for.
-    codes = {name: code for name, (code, _) in answers.items() if name != "doctor" or not row.gpu}
+    codes = {name: code for name, (code, _) in answers.items() if name != "doctor" or not gpu}
     assert set(codes.values()) == {0}, answers
 
 
