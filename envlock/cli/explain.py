@@ -77,8 +77,11 @@ def explain(
         code = asdict(list_codes()[path])
         _print(code, render_code(code), format)
         return
-    found = envlock.explain(path, find_near(lock), python=python)
-    text = [*render_facts(found, os.environ), *render_ways(path, found)]
+    near = find_near(lock)
+    found = envlock.explain(path, near, python=python)
+    text = [*render_facts(found, os.environ)]
+    if near is not None:
+        text += render_ways(path, found)
     _print(serialize(found), text, format)
 
 

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 from envlock.data import read
 from envlock.data.runtime_tables import load_policy_table
 from envlock.lock.acceptance import Flat, flatten, matches_fact
-from envlock.runtime.compare import name_locked_value
+from envlock.runtime.compare import compare, name_locked_value
 from envlock.runtime.facts import Unavailable, matches
 from envlock.runtime.policies import Policy, names
-from envlock.runtime.report import ABSENT
+from envlock.runtime.report import ABSENT, Finding
 
-Document: TypeAlias = "Mapping[str, object]"
+Document: TypeAlias = "Mapping[str, Any]"
 """`facts` and `unavailable` of a lockfile."""
 
 
@@ -58,12 +58,39 @@ class Allowed:
 
 
 def explain_facts(path: str, locked: Document, live: Document, policy: Policy) -> list[Explained]:
-    """Return explanations of the facts that a path or pattern matches."""
-    sides = flatten(locked), flatten(live)
-    paths = sorted(known for known in {**sides[0], **sides[1]} if matches_fact(path, known))
-    if not paths and "*" not in path:
-        paths = [path]
-    return [_explain_fact(each, *sides, policy) for each in paths]
+    """Return explanations of the facts that a path or pattern matches, as a comparison explains
+    what differs: a package that one of the two lacks is one fact.
+    """
+    parts = flatten(locked), flatten(live)
+    differing = _compare(locked, live, policy) if locked["facts"] else {}
+    for old, new in (_fold_packages(*parts, locked, live), parts):
+        paths = sorted(known for known in {**old, **new} if matches_fact(path, known))
+        if paths:
+            return [_explain_fact(each, old, new, policy, differing.get(each)) for each in paths]
+    return [] if "*" in path else [_explain_fact(path, *parts, policy)]
+
+
+def _compare(locked: Document, live: Document, policy: Policy) -> dict[str, Finding]:
+    """Return what differs, by the path of the fact."""
+    sides = (locked["facts"], locked["unavailable"]), (live["facts"], live["unavailable"])
+    return {finding.where.fact: finding for finding in compare(*sides, policy)}
+
+
+def _fold_packages(
+    locked: Flat, live: Flat, *documents: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the facts of both sides, with one fact for each package that only one of them has."""
+    tables = [document["facts"].get("packages") for document in documents]
+    folded = dict(locked), dict(live)
+    if not all(isinstance(table, Mapping) for table in tables):
+        return folded
+    for facts, own, other in zip(folded, tables, reversed(tables), strict=True):
+        for name in own.keys() - other.keys():
+            node = f"packages.{name}"
+            for path in [known for known in facts if known.startswith(f"{node}.")]:
+                del facts[path]
+            facts[node] = own[name]
+    return folded
 
 
 def list_allowed(locked: Document, policy: Policy) -> list[Allowed]:
@@ -94,7 +121,9 @@ def serialize(found: list[Explained] | list[Allowed]) -> list[dict[str, object]]
     return documents
 
 
-def _explain_fact(path: str, locked: Flat, live: Flat, policy: Policy) -> Explained:
+def _explain_fact(
+    path: str, locked: Flat, live: Flat, policy: Policy, differs: Finding | None = None
+) -> Explained:
     row = policy.row(path)
     source = row["source"]
     # A source may begin with a key of [evidence], followed by details in brackets.
@@ -106,7 +135,9 @@ def _explain_fact(path: str, locked: Flat, live: Flat, policy: Policy) -> Explai
     if held is not None:
         why = f"{why} (It is held: {held}.)"
     value = locked.get(path, ABSENT)
-    if value is ABSENT or isinstance(value, Unavailable):
+    if differs is not None:
+        fix = differs.fix
+    elif value is ABSENT or isinstance(value, Unavailable):
         fix = row["fix"].replace("{locked}", "VALUE")
     else:
         fix = name_locked_value(path, value, row["fix"])

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from envlock.runtime.clear_values import PREFIX, in_clear
 from envlock.runtime.compare import show_fact
+from envlock.runtime.comparison_rules import RULES
+from envlock.runtime.facts import Unavailable
 from envlock.runtime.machines import is_machine
 from envlock.runtime.policies import is_protected
-from envlock.runtime.report import ABSENT, clean, count, join_first
+from envlock.runtime.report import clean, count, join_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,18 +44,17 @@ def render_facts(
 
 def render_ways(path: str, found: Iterable[Explained]) -> Iterable[tuple[str, str]]:
     """Yield (style, line) for what can be done about explained facts that differ and must not."""
-    differing = [
-        fact.path
-        for fact in found
-        if fact.rule != "ignore" and fact.locked is not ABSENT and fact.locked != fact.live
-    ]
+    differing = {
+        fact.path: fact.live for fact in found if not RULES[fact.rule](fact.locked, fact.live)
+    }
     if not differing:
         return
     name = shlex.quote(path)
-    yield (
-        "plain",
-        f"to accept what differs: `envlock capture --only {name}`; with all else: `envlock capture`",
-    )
+    if not any(isinstance(live, Unavailable) for live in differing.values()):
+        yield (
+            "plain",
+            f"to accept what differs: `envlock capture --only {name}`; with all else: `envlock capture`",
+        )
     if any(map(is_machine, differing)):
         yield "plain", "to accept this machine, too: `envlock capture --add-machine`"
     # No rule of a project applies to what computes.

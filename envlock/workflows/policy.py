@@ -16,6 +16,7 @@ from envlock.runtime.errors import LockfileError
 from envlock.runtime.facts import is_same
 from envlock.runtime.judgement import LOADED, build_policy, choose_machine
 from envlock.runtime.policies import DEFAULT
+from envlock.runtime.report import ABSENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,18 +47,25 @@ def explain(
     if not patterns:
         check_pattern(path)
     found = collect_live(python)
-    locked, rules = choose_machine(document, found), build_policy(document)
+    locked = choose_machine(document, found)
+    rules = build_policy(document, tooling=found.tooling, required=found.required)
     loaded = [fact for fact in flatten(locked) if fact.startswith(f"{LOADED}.")]
     unseen = {} if LOADED in found.facts else dict.fromkeys(loaded, NOT_LOOKED_AT)
     live_document = {"facts": found.facts, "unavailable": {**found.unavailable, **unseen}}
-    explained = explain_facts(path, locked, live_document, rules)
-    moved = {
+    if not patterns:
+        return explain_facts(path, locked, live_document, rules)
+    explained = {
         fact.path: fact
         for pattern in patterns
         for fact in explain_facts(pattern, locked, live_document, rules)
-        if fact.path not in unseen and not is_same(fact.locked, fact.live)
+        if fact.locked is not ABSENT or fact.live is not ABSENT
     }
-    return list(moved.values()) or explained
+    moved = [
+        fact
+        for fact in explained.values()
+        if fact.path not in unseen and not is_same(fact.locked, fact.live)
+    ]
+    return moved or list(explained.values()) or explain_facts(path, locked, live_document, rules)
 
 
 def _load_document(lock: Source | None) -> dict[str, Any]:

@@ -235,6 +235,30 @@ def test_an_upgrade_is_one_finding_that_is_explained_and_accepted_by_its_name(en
     assert envlock("verify", environ=environ).stdout == "matches under policy strict\n"
 
 
+def test_a_package_that_was_added_removed_or_hidden_is_explained_as_a_refusal_says_it(
+    envlock: Command, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    environ = {"PYTHONPATH": str(site)}
+    distribution(site, "scipy", "1.0", {})
+    assert envlock("capture", "-q", environ=environ).returncode == 0
+    assert "packages.scipy.version\n  locked: 1.0\n  live: 1.0\n" in envlock("explain", "scipy", environ=environ).stdout
+    (site / "scipy-1.0.dist-info").rename(site / "pandas-1.0.dist-info")
+    (site / "pandas-1.0.dist-info" / "METADATA").write_text("Name: pandas\nVersion: 1.0\n", encoding="utf-8")
+    distribution(site, "ipykernel", "7.0", {})
+    refused = envlock("verify", environ=environ).stdout
+    for name, values in {"pandas": ("absent", "1.0"), "scipy": ("1.0", "absent")}.items():
+        assert f"x packages.{name}: locked {values[0]}, live {values[1]}\n" in refused
+        lines = envlock("explain", f"packages.{name}", environ=environ).stdout.splitlines()
+        assert lines[:3] == [f"packages.{name}", f"  locked: {values[0]}", f"  live: {values[1]}"]
+        (fix,) = [line for line in lines if line.startswith("  fix: ")]
+        assert fix.strip() in refused
+        assert lines[-2].startswith(f"to accept what differs: `envlock capture --only packages.{name}`")
+    told = envlock("explain", "packages.ipykernel", environ=environ).stdout
+    assert "  rule in force: ignore (policy strict)\n" in told, "as it is allowed by verify"
+    assert "to accept" not in told
+
+
 def test_a_name_is_ignored_as_the_facts_that_it_stands_for(envlock: Command, tmp_path: Path) -> None:
     site = tmp_path / "site"
     environ = {"PYTHONPATH": str(site)}
