@@ -34,30 +34,25 @@ A seed of the operation (`tf.random.normal([3], seed=1)`, called twice) changes 
 another matter: the seed comes after a draw, does not reach a generator, or an operation has no fixed order. `envlock repeat`
 shows whether they do, and `envlock diverge` in which line.
 """
-CODES = """\
-## Sources of nondeterminism
-
-`latest` is the state in TensorFlow {through} with op determinism: fixed, raises (an error instead of different
-results), silent (still different results, without an error), outside (op determinism does not affect it). The codes of
-NVIDIA's tensorflow-determinism table mean:
-
-{codes}
-"""
+LATEST = {
+    "silent": "Op determinism leaves them as they are, without an error",
+    "raises": "Op determinism raises an error instead of different results",
+    "outside": "Op determinism does not affect them",
+    "fixed": "Op determinism makes them deterministic",
+    "n/a": "They are only in older versions",
+}
+"""What a source does in the newest version with op determinism, in the order of the page."""
 
 
 def page() -> str:
     """Return the page."""
     through = tables.load_source_table().horizon.through
-    codes = "\n".join(
-        f"- {code}: {row.meaning}" for code, row in tables.load_source_table().codes.items()
-    )
     parts = [
         INTRODUCTION.format(through=through, measured=_measured()),
         TWO_DRAWS,
         _recipes(),
         _variables(),
-        CODES.format(through=through, codes=codes),
-        _sources(),
+        _sources(through),
     ]
     return "\n".join(parts)
 
@@ -114,38 +109,59 @@ def _variables() -> str:
                 f"unset, `{need.value}` is needed{_where(need.tensorflow, need.build, need.when)}"
             )
             rows.append((f"`{row.name}`", told, need.severity, need.why))
-        if row.meant is not None:
-            why = (
-                f"No TensorFlow reads this name{f': `{row.meant}` is meant' if row.meant else ''}."
-            )
-            rows.append((f"`{row.name}`", "any value", "warning", why))
-        if row.otherwise in ("abort", "raise"):
-            what = "The process aborts." if row.otherwise == "abort" else "An error at import."
-            rows.append((f"`{row.name}`", "an invalid value", "error", what))
-    return "## Variables and values to avoid\n\n" + _table(
-        ("variable", "value", "severity", "why"), rows
+    return (
+        "## Variables and values to avoid\n\n"
+        + _table(("variable", "value", "severity", "why"), rows)
+        + _unread()
+        + _invalid()
     )
 
 
-def _sources() -> str:
-    rows = [
-        (
-            f"`{row.id}`",
-            row.component,
-            ", ".join(row.affected) or "where switched on",
-            "; ".join([row.latest, *(_measurement(each) for each in row.measured)]),
-            "; ".join(_solution(each) for each in row.solutions),
-        )
-        for row in tables.load_source_table().source
+def _unread() -> str:
+    """Return the names that look like variables of TensorFlow, with what is meant."""
+    names = [
+        f"`{row.name}`{f' (`{row.meant}` is meant)' if row.meant else ''}"
+        for row in tables.load_variable_table().variable
+        if row.meant is not None
     ]
-    return _table(("source", "what", "TensorFlow", "latest", "solutions"), rows)
+    return f"\nNo TensorFlow reads these names: {', '.join(names)}.\n"
 
 
-def _solution(row: tables.Solution) -> str:
+def _invalid() -> str:
+    """Return the variables that end a program if they have an invalid value."""
+    rows = tables.load_variable_table().variable
+    aborting = _code(row.name for row in rows if row.otherwise == "abort")
+    raising = _code(row.name for row in rows if row.otherwise == "raise")
+    return (
+        f"\nAn invalid value aborts the process: {aborting}. It is an error at import: {raising}.\n"
+    )
+
+
+def _sources(through: str) -> str:
+    rows = tables.load_source_table().source
+    parts = [
+        f"## Sources of nondeterminism\n\nBy what op determinism does in TensorFlow {through}; affected versions in brackets.\n"
+    ]
+    for latest, meaning in LATEST.items():
+        sources = "".join(_source(row) for row in rows if row.latest == latest)
+        parts.append(f"### {meaning}\n\n{sources}")
+    return "\n".join(parts)
+
+
+def _source(row: tables.Source) -> str:
+    affected = ", ".join(row.affected) or "where switched on"
+    told = [_solution(each, row.affected) for each in row.solutions]
+    told += [_measurement(each) for each in row.measured]
+    return f"- `{row.id}`: {row.component} ({affected}). {'; '.join(told)}.\n"
+
+
+def _solution(row: tables.Solution, affected: Sequence[str]) -> str:
     settings = [f"{name}={value}" for name, value in row.set.items()] + [
         f"{name} unset" for name in row.unset
     ]
-    told = _code(settings) or (f"`{row.api}`" if row.api else row.note or row.kind)
+    told = _code(settings) or (f"`{row.api}`" if row.api else (row.note or row.kind).rstrip("."))
+    if [row.tensorflow] == list(affected) and not row.ngc:
+        return told
     return f"{row.tensorflow}{f' (NVIDIA {row.ngc})' if row.ngc else ''}: {told}"
 
 

@@ -43,6 +43,7 @@ from envlock.data.determinism import load_makers, load_operation_groups
 from envlock.data.image_tables import load_image_tables
 from envlock.data.replay_table import load_replay_table
 from envlock.lock import models
+from envlock.runtime.facts import matches
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
@@ -52,7 +53,7 @@ ROW = re.compile(r"^  (?:-|[A-Z]+ <).*\n(?: {4,}.*\n)*", re.MULTILINE)
 """An option or argument of a help."""
 SHARED = 4
 """The number of commands from which on a row is shown once, for all."""
-SHOWN = 12
+SHOWN = 3
 """Packages in one row of the page of policies."""
 TABLE, TABLE_END = "<!-- commands: written by tools/generate.py -->\n", "<!-- end -->"
 
@@ -216,6 +217,14 @@ def _rules(row: runtime_tables.Fact) -> tuple[str, ...]:
     return row.strict, row.bits, row.same_arch, row.functional
 
 
+def _is_covered(path: str, patterns: list[str]) -> bool:
+    """Return whether another pattern of the same row matches whatever this one does."""
+    wider = [each for each in patterns if each != path and each.endswith(("**", "*"))]
+    if path.endswith("**"):
+        wider = [each for each in wider if each.endswith("**")]
+    return any(matches(each, path) for each in wider)
+
+
 def policies_page() -> str:
     """Return the reference page of the policies: what each allows, and how each path is compared."""
     table = runtime_tables.load_policy_table()
@@ -236,7 +245,8 @@ def policies_page() -> str:
         "|---|---|---|---|---|",
     ]
     for rules, rows in groupby(table.fact, _rules):
-        names = [f"`{row.path}`" for row in rows]
+        patterns = [row.path for row in rows]
+        names = [f"`{path}`" for path in patterns if not _is_covered(path, patterns)]
         paths = ", ".join(names)
         if len(names) > SHOWN and names[0].startswith("`packages."):
             paths = f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
@@ -273,22 +283,30 @@ def policies_page() -> str:
         "",
         "## The determinism variables",
         "",
-        "| variable | read | recorded as | strict, bits, same-arch | functional |",
+        "By what is recorded, the rule of `strict`, `bits` and `same-arch`, and that of `functional`. Of those marked *,",
+        "the value at the start of the process counts.",
+        "",
+        "| recorded, rules | variables |",
+        "|---|---|",
     ]
-    lines += ["|---|---|---|---|---|"]
-    for row in runtime_tables.load_variables():
-        lines.append(
-            f"| `{row.name}` | {row.read_at} | {row.records} | {row.strict} | {row.functional} |"
-        )
+    held = sorted(
+        runtime_tables.load_variables(),
+        key=lambda row: (row.records, row.strict, row.functional, row.name),
+    )
+    for (records, rule, functional), variables in groupby(
+        held, attrgetter("records", "strict", "functional")
+    ):
+        told = [f"`{row.name}`{'*' if row.read_at == 'process-start' else ''}" for row in variables]
+        lines.append(f"| {records}, {rule}, {functional} | {', '.join(told)} |")
     return "\n".join(lines) + "\n"
 
 
 def cli_page() -> str:
-    """Return the reference page with the help of each command, as on a terminal of 80 columns."""
+    """Return the reference page with what `--help` prints of each command on a terminal of 80 columns."""
     lines = ["<!-- written by tools/generate.py -->", "# Command line", ""]
     lines += [
-        "Data goes to stdout, messages and progress to stderr. An option wins over `ENVLOCK_*`, and that over",
-        "`[tool.envlock]` in pyproject.toml.",
+        "This is what `--help` prints. Data goes to stdout, messages and progress to stderr. An option wins over",
+        "`ENVLOCK_*`, and that over `[tool.envlock]` in pyproject.toml.",
         "[Exit codes](formats.md#exit-codes) and [configuration](configuration.md) have pages of their own.",
         "",
     ]
@@ -315,8 +333,10 @@ def cli_page() -> str:
     ]
     for title, text in helps.items():
         own = ROW.sub(lambda row: "" if " ".join(row[0].split()) in shared else row[0], text)
-        own = re.sub(r"\n(?:Options|Arguments):\n(?=\n|$)", "", own).rstrip("\n")
-        lines += [f"## {title}", "", "```text", f"$ {title} --help", own, "```", ""]
+        own = re.sub(r"\n(?:Options|Arguments):\n(?=\n|$)", "", own)
+        # Each command's own help begins with the sentence of the list.
+        own = own.partition(f"\n{next(iter(HEADINGS))}:\n")[0].rstrip("\n")
+        lines += [f"## {title}", "", "```text", own, "```", ""]
     return "\n".join(lines)
 
 

@@ -14,28 +14,28 @@ differs, or can differ, from run to run. Information does not change the exit co
 the first release on, names stay; before it, ENV111 and ENV112 became ENV109, and ENV105 and ENV110 went.
 What rules say about GPUs is from sources, not measured. A test runs the linter on each example and on what to use instead.
 
-| rule | severity | finds | TensorFlow |
-|---|---|---|---|
 """
 
 
 def page() -> str:
-    """Return the page: a table of all rules, then each with its reason and its remedy."""
+    """Return the page: the names of all rules, then each with its reason and its remedy."""
     rows = [*load_lint_rules().values(), *load_dataset_rules().values()]
-    return HEAD + "".join(map(_line, rows)) + "".join(map(_section, rows))
-
-
-def _line(row: LintRule) -> str:
-    versions = (
-        "every" if row.tensorflow == ["*"] else ", ".join(f"`{each}`" for each in row.tensorflow)
+    names = "".join(
+        f"- {severity}: {', '.join(_link(row) for row in rows if row.severity == severity)}\n"
+        for severity in dict.fromkeys(row.severity for row in rows)
     )
-    return f"| [{row.id}](#{row.id.lower()}) {row.name} | {row.severity} | {row.title} | {versions} |\n"
+    return HEAD + names + "".join(map(_section, rows))
+
+
+def _link(row: LintRule) -> str:
+    return f"[{row.id}](#{row.id.lower()}) {row.name}"
 
 
 def _section(row: LintRule) -> str:
     source = find_reference(row.source)
     known = f"<{source}>" if source.startswith("https://") else f"`{source}`"
-    title = row.title[0].upper() + row.title[1:]
+    versions = "" if row.tensorflow == ["*"] else f", in TensorFlow {', '.join(row.tensorflow)}"
+    title = f"{row.title[0].upper()}{row.title[1:]}{versions}"
     example = ""
     if row.before:
         example = f"\n```python\n{row.before}```\n\nUse instead:\n\n```python\n{row.after}```\n"
