@@ -11,7 +11,6 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    IndexOption,
     QuietOption,
     find_source,
     refuse_both,
@@ -76,14 +75,6 @@ def build(
             metavar="MIRROR",
         ),
     ] = None,
-    accept: Annotated[
-        str | None,
-        typer.Option(
-            "--accept",
-            help="Accept this digest for a release's tag, although another one is known.",
-            metavar="DIGEST",
-        ),
-    ] = None,
     deterministic: Annotated[
         bool,
         typer.Option(
@@ -141,7 +132,6 @@ def build(
             help="Interpreter of the locked environment, to prove wheels. [default: as `envlock capture --hashes` finds it]",
         ),
     ] = None,
-    indexes: IndexOption = None,
     offline: Annotated[
         bool,
         typer.Option("--offline", help="Use no network; say what is missing, and how to get it."),
@@ -163,8 +153,8 @@ def build(
       envlock build model.keras -t made:1     build what a stamped model was made in; the model stays as it is
     """
     options = Options(
-        ImageRequest(base, platform, mirrors or (), accept, deterministic),
-        BuildSources(wheelhouse, python, indexes or (), offline),
+        ImageRequest(base, platform, mirrors or (), deterministic),
+        BuildSources(wheelhouse, python, offline=offline),
         BuildEngine(engine, network, gpus, no_cache),
         output,
         tag,
@@ -204,7 +194,7 @@ def _check_options(ways: Mapping[str, object], options: Options) -> None:
     }
     refuse_both(ways, of_image)
     if ways["--dry-run"]:
-        refuse_both(ways, {"--mirror": options.image.mirrors, "--accept": options.image.accept})
+        refuse_both(ways, {"--mirror": options.image.mirrors})
 
 
 def _render(source: str | bytes | Lockfile, options: Options) -> None:

@@ -12,10 +12,8 @@ import typer
 import envlock
 from envlock.cli.options import (
     STDIN,
-    IndexOption,
     PythonOption,
     QuietOption,
-    get_source,
     load_config,
     refuse_both,
 )
@@ -48,7 +46,6 @@ SHOWN = 8
 
 @app.command(cls=Command)
 def capture(
-    context: typer.Context,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -107,7 +104,6 @@ def capture(
             help="With --hashes: build the packages that no index has from their sources; runs their code.",
         ),
     ] = False,
-    index_url: IndexOption = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -163,15 +159,12 @@ def capture(
       envlock capture --check                    in a hook: is the lockfile that of this environment?
     """
     if add_machine and image is None:
-        # The variable for an index may be set for other commands.
         others = (policy, canary, hashes, build, only, entry, static, check)
         _add_machine(output, python, alone=not any(others), quiet=quiet)
         return
     more = {"--only": only, "--hashes": hashes, "--static": static}
-    is_index_typed = get_source(context, "index_url") == "COMMANDLINE"
-    for option, is_given in (("--build", build), ("--index-url", is_index_typed)):
-        if is_given and not hashes:
-            raise UsageError(f"`{option}` needs `--hashes`", hint="add `--hashes`")
+    if build and not hashes:
+        raise UsageError("`--build` needs `--hashes`", hint="add `--hashes`")
     if check:
         refuse_both({"--check": check}, {**more, "--image": image})
         _check(output, policy, entry, python, Terminal(quiet), numerics=canary)
@@ -192,7 +185,7 @@ def capture(
     else:
         entries, programs = split_programs(entry, project.entry, Path.cwd(), canary=canary)
         contents = Contents(
-            hashes=_choose_hashes(index_url, build=build) if hashes else None,
+            hashes=_choose_hashes(build=build) if hashes else None,
             canary=canary,
             only=only,
             project=about,
@@ -218,12 +211,12 @@ def capture(
             talk(f"  {line}", quiet=quiet)
 
 
-def _choose_hashes(indexes: list[str] | None, *, build: bool) -> HashRequest:
+def _choose_hashes(*, build: bool) -> HashRequest:
     """Return how the wheels of packages are found."""
     # Start-up time: this loads HTTP, which most captures do not need.
     from envlock.packages.hash import HashRequest
 
-    return HashRequest(indexes or (), build=build)
+    return HashRequest(build=build)
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:

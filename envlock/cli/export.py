@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +10,7 @@ import typer
 import envlock
 from envlock.cli.options import (
     STDIN,
-    IndexOption,
     LockArgument,
-    QuietOption,
     find_source,
     list_left_out,
 )
@@ -48,14 +45,12 @@ def export(
             help="Download the wheels into this folder, and refer to them instead of URLs.",
         ),
     ] = None,
-    index_url: IndexOption = None,
     no_hashes: Annotated[
         bool,
         typer.Option(
             "--no-hashes", help="For requirements: all packages by version, without proofs."
         ),
     ] = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Export a lockfile in a format of other tools.
 
@@ -87,31 +82,31 @@ def export(
     source = find_source(lock)
     if wheelhouse is not None and format in FORMATS and not no_hashes:
         check_destination(format, path, wheelhouse)
-        _fill(wheelhouse, source, index_url or (), quiet=quiet)
+        _fill(wheelhouse, source)
     written = envlock.export(
         source, to=format, output=path, wheelhouse=wheelhouse, hashes=not no_hashes
     )
-    _write(written.text.encode("utf-8"), path, quiet=quiet)
+    _write(written.text.encode("utf-8"), path)
     if written.left_out:
         list_left_out(written.left_out, "exported")
         raise typer.Exit(1)
 
 
-def _fill(folder: Path, source: str | bytes, indexes: Sequence[str], *, quiet: bool) -> None:
+def _fill(folder: Path, source: str | bytes) -> None:
     """Download the wheels of a lockfile into a folder.
 
     Raises:
         OutsideError: one could not be downloaded.
     """
-    found = envlock.vendor(source, folder, indexes=indexes, progress=Terminal(quiet))
+    found = envlock.vendor(source, folder, progress=Terminal())
     amount = count(found.how.total(), "wheel")
     ways = [f"{found.how[word]} {words}" for word, words in HOW.items() if found.how[word]]
     if ways:
         amount += f" ({', '.join(ways)})"
-    talk(f"{folder}: {amount}", quiet=quiet)
+    talk(f"{folder}: {amount}")
     if found.others:
         others = count(len(found.others), "wheel")
-        talk(f"{folder} also holds {others} of other locks", quiet=quiet)
+        talk(f"{folder} also holds {others} of other locks")
     if found.missing:
         for package in found.missing:
             talk(f"  {package}")
@@ -122,9 +117,9 @@ def _fill(folder: Path, source: str | bytes, indexes: Sequence[str], *, quiet: b
         )
 
 
-def _write(data: bytes, path: Path | None, *, quiet: bool) -> None:
+def _write(data: bytes, path: Path | None) -> None:
     if path is None:
         emit(data)
         return
     write_atomically(path, data, "file")
-    talk(f"wrote {path}", quiet=quiet)
+    talk(f"wrote {path}")

@@ -46,9 +46,6 @@ def lint(
         list[str] | None,
         typer.Option(help="Only these rules or prefixes (e.g., ENV2)."),
     ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(help="Exclude these rules or prefixes.")
-    ] = None,
     baseline: Annotated[
         Path | None,
         typer.Option(
@@ -88,7 +85,7 @@ def lint(
         tf,
         find_near(None),
         tuple(_split_names(select) or project.lint.get("select", [])),
-        (*_split_names(ignore), *project.lint.get("ignore", [])),
+        tuple(project.lint.get("ignore", [])),
         tuple(project.lint.get("exclude", [])),
         project.lint_per_file,
         _load_baseline(baseline, unread=write_baseline),

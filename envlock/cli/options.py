@@ -134,16 +134,6 @@ PythonOption = Annotated[
         "the project's]",
     ),
 ]
-IndexOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--index-url",
-        "-i",
-        metavar="URL",
-        envvar="ENVLOCK_INDEX_URL",
-        help="Package index (repeatable). [default: those of pip's and uv's settings]",
-    ),
-]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 VerboseOption = Annotated[
     bool,

@@ -13,7 +13,6 @@ from envlock.cli.options import (
     ArgsArgument,
     FormatOption,
     PythonOption,
-    QuietOption,
     SeedOption,
 )
 from envlock.cli.output import Terminal, emit, get_width, has_color, say
@@ -51,18 +50,11 @@ def repeat(
         tuple[Path, Path] | None,
         typer.Option(metavar="A B", help="Compare two saved folders; run nothing."),
     ] = None,
-    step: Annotated[
-        list[int] | None,
-        typer.Option(
-            help="Step to show (repeatable). [default: the first different step, and the last]",
-        ),
-    ] = None,
     html: Annotated[Path | None, typer.Option(help="Also write the report as a page.")] = None,
     output: Annotated[
         bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")
     ] = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
 ) -> None:
     """Run a training several times and compare the results bit for bit.
 
@@ -86,18 +78,16 @@ def repeat(
     # What can be refused is refused before the runs, which can take hours.
     _check(script, compare, save)
     need_folder_of(html)
-    steps = step or []
-    progress = Terminal(quiet)
+    progress = Terminal()
     with interrupt_on_signals() as stop:
         if compare is not None:
-            report = envlock.compare_saved(*compare, steps=steps, python=python, progress=progress)
+            report = envlock.compare_saved(*compare, python=python, progress=progress)
         else:
             report = envlock.repeat(
                 Program(script or "", args or (), seed, python),
                 runs=runs,
                 fresh=fresh,
                 save=save,
-                steps=steps,
                 output=output,
                 progress=progress,
             )

@@ -141,12 +141,6 @@ def run(
             help="Seed for calls of `envlock.activate()` without a seed.",
         ),
     ] = None,
-    unverified: Annotated[
-        bool,
-        typer.Option(
-            "--unverified", help="Set the variables, print the differences, and run anyway."
-        ),
-    ] = False,
     observe: Annotated[
         bool,
         typer.Option(
@@ -197,9 +191,7 @@ def run(
     )
     if not prepared.report.match:
         talk(prepared.report.to_text())
-        if not unverified:
-            raise typer.Exit(prepared.report.exit_code)
-        talk("warning: running anyway, although this is not the locked environment", quiet=quiet)
+        raise typer.Exit(prepared.report.exit_code)
     _explain(prepared, quiet=quiet)
     if observed is not None:
         _observe(prepared, observed, python, quiet=quiet)

@@ -104,7 +104,7 @@ def resolve_online(
             machine.
         RegistryError: a registry could not be reached, refused, or does not have it.
     """
-    trust = collect_trust(recorded, request.accepted)
+    trust = collect_trust(recorded)
 
     def ask_registry(reference: Reference) -> Pinned:
         return resolve_image(find, reference, needs.platform, mirrors=request.mirrors, trust=trust)

@@ -135,8 +135,8 @@ def dockerfile(
         UsageError: there is no such base, or no image can be the machine of the lockfile.
     """
     model = load_lock(lock)
-    # No registry is asked, so mirrors and a digest to accept mean nothing.
-    base, warnings = resolve_offline(model, BaseRequest.parse(image.base, image.platform, (), None))
+    # No registry is asked, so mirrors mean nothing.
+    base, warnings = resolve_offline(model, BaseRequest.parse(image.base, image.platform, ()))
     base, unknown = find_unknown(model, base)
     additions = read_additions(model.image, BuildSources(wheelhouse).folder)
     made = plan(

@@ -64,19 +64,17 @@ class ImageRequest:
         base: `auto`, a route (`ngc`, `cuda`, `wheels`), or the name of an image.
         platform: `linux/amd64` or `linux/arm64`; None for the lockfile's own.
         mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
-        accept: the digest of a release's tag that has moved.
         deterministic: also set the variables that this TensorFlow needs for determinism.
     """
 
     base: str = AUTO
     platform: str | None = None
     mirrors: Sequence[str] = ()
-    accept: str | None = None
     deterministic: bool = False
 
     def parse_base(self) -> BaseRequest:
-        """Return the request for the base; UsageError if a platform, mirror or digest is malformed."""
-        return BaseRequest.parse(self.base, self.platform, self.mirrors, self.accept)
+        """Return the request for the base; UsageError if a platform or mirror is malformed."""
+        return BaseRequest.parse(self.base, self.platform, self.mirrors)
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ OWN_SETTINGS = {
 }
 """Variables, which go before pip's files: only what is wanted is asked for, and pip says what it did."""
 FILES_OF_PUBLIC_INDEX = "files.pythonhosted.org"
-HINT = "check the index (`pip config list`, `--index-url`), the network and the proxy (HTTPS_PROXY)"
+HINT = "check the index (`pip config list`, ENVLOCK_INDEX_URL), the network and the proxy (HTTPS_PROXY)"
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _URL = re.compile(r"https?://[^\s\"'#\\]+")
@@ -198,7 +198,8 @@ class PackageIndex:
     prefix: Path | None = None
 
     @property
-    def _named(self) -> list[str]:
+    def named(self) -> list[str]:
+        """The indexes that are asked in place of those of the settings; none if these are asked."""
         return list(self.urls) or os.environ.get(INDEX_URL, "").split()
 
     def find(self, wanted: Sequence[Wanted], seconds: float = TIMEOUT) -> Found:
@@ -228,7 +229,7 @@ class PackageIndex:
     def make_environ(self) -> dict[str, str]:
         """Return the variables of a pip that asks these indexes and no person."""
         environ = {**drop_settings(os.environ), **OWN_SETTINGS}
-        if self._named:
+        if self.named:
             # The names of private packages are sent nowhere else.
             environ.update(NO_OTHER_PLACES)
         if shutil.which("keyring") is not None:
@@ -240,8 +241,8 @@ class PackageIndex:
 
     def list_options(self) -> list[str]:
         """Return the lines of a requirements file that name the indexes, beside pip's own settings."""
-        if self._named:
-            first, *others = map(_check_address, self._named)
+        if self.named:
+            first, *others = map(_check_address, self.named)
             return [f"--index-url {first}", *(f"--extra-index-url {each}" for each in others)]
         return [
             f"{option} {_check_address(url)}"
@@ -474,6 +475,6 @@ def _check_address(text: str) -> str:
     if _ADDRESS.fullmatch(text) is None or not text.isprintable():
         raise UsageError(
             "a package index is neither a URL nor a folder",  # not shown: it may contain a password
-            hint="check `--index-url`, ENVLOCK_INDEX_URL, `pip config list` and the settings of uv",
+            hint="check ENVLOCK_INDEX_URL, `pip config list` and the settings of uv",
         )
     return text

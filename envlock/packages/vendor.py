@@ -94,7 +94,7 @@ def vendor(
     index = PackageIndex(make_target(model, platforms), cached, indexes)
     # Once, although the folder's lock is tried ten times a second.
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
-    fetch = partial(_fetch, index, offline=offline, by_address=not indexes)
+    fetch = partial(_fetch, index, offline=offline, by_address=not index.named)
     how: Counter[str] = Counter()
     missing = []
     with progress.bar("wheels", len(known)) as advance:

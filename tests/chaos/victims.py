@@ -395,7 +395,7 @@ VICTIMS: dict[str, Victim] = {
     ),
     "run --observe": Victim(
         _known,
-        command("run", "-q", "--unverified", "--observe", "true"),
+        command("run", "-q", "--observe", "true"),
         ("envlock.lock",),
         ("packages/held_packages.py:add_observed",),
         _both(_after(_entered, CAPTURE), replaced((observed_run, "run_child", _seen))),
@@ -425,13 +425,13 @@ VICTIMS: dict[str, Victim] = {
     ),
     "export": Victim(
         holding(envlock__lock=encode(lock_document(PROVEN)), pylock__toml=b"# old\n"),
-        command("export", "--format", "pylock", "-o", "pylock.toml", "-q"),
+        command("export", "--format", "pylock", "-o", "pylock.toml"),
         ("pylock.toml",),
         ("cli/export.py:_write",),
     ),
     "export --wheelhouse": Victim(
         _wheels,
-        command("export", "--wheelhouse", "wheelhouse", "-q"),
+        command("export", "--wheelhouse", "wheelhouse"),
         tuple(f"wheelhouse/{name}" for name in NAMES),
         keeps=("wheelhouse",),
     ),
@@ -511,14 +511,14 @@ VICTIMS: dict[str, Victim] = {
     ),
     "repeat --save": Victim(
         holding(train__py=SCRIPT),
-        command("repeat", "train.py:step", "--runs", "2", "--save", "saved", "-q"),
+        command("repeat", "train.py:step", "--runs", "2", "--save", "saved"),
         ("saved",),
         ("evidence/repeat/repeat.py:repeat",),
         is_whole=_are_whole_results,
     ),
     "repeat --html": Victim(
         holding(a___runs__jsonl=RUNS, b___runs__jsonl=RUNS, page__html=b"old"),
-        command("repeat", "--compare", "a", "b", "--html", "page.html", "-q"),
+        command("repeat", "--compare", "a", "b", "--html", "page.html"),
         ("page.html",),
         ("cli/repeat.py:repeat",),
         _drawing,

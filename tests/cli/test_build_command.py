@@ -53,7 +53,8 @@ def test_a_release_is_pinned_by_way_of_a_mirror(envlock: Command) -> None:
     shelf = Shelf("mirror/nvidia/tensorflow")
     with hostile(shelf.reply) as server:
         mirror = f"nvcr.io=127.0.0.1:{server.port}/mirror"
-        asked = ("build", "--pin", "--base", "nvcr.io/nvidia/tensorflow:25.02-tf2-py3", "--mirror", mirror)
+        release = "nvcr.io/nvidia/tensorflow:25.02-tf2-py3"
+        asked = ("build", "--pin", "--mirror", mirror, "--base", release)
         missing = envlock(*asked)
         assert missing.returncode == 5
         assert missing.stderr.startswith(
@@ -65,7 +66,7 @@ def test_a_release_is_pinned_by_way_of_a_mirror(envlock: Command) -> None:
         assert (
             f"known {PUBLIC}, served {digest} by 127.0.0.1:{server.port}\nhint: build on the known one" in moved.stderr
         )
-        accepted = envlock(*asked, "--accept", digest)
+        accepted = envlock(*asked[:-1], f"{release}@{digest}")
         assert accepted.returncode == 0, accepted.stderr
     base = json.loads((envlock.folder / "envlock.lock").read_text())["base_image"]
     assert (base["name"], base["tag"], base["digest"]) == ("nvcr.io/nvidia/tensorflow", "25.02-tf2-py3", digest)

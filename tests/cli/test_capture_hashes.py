@@ -134,8 +134,7 @@ def test_an_index_that_lies_ends_with_5_and_nothing_is_written(
     assert not lock.exists()
 
 
-@pytest.mark.parametrize("words", [["--build"], ["--index-url", "https://example.org/simple"]])
-def test_what_is_said_of_wheels_needs_hashes(envlock: Command, words: list[str]) -> None:
-    done = envlock("capture", *words)
-    assert (done.returncode, done.stderr) == (2, f"error: `{words[0]}` needs `--hashes`\nhint: add `--hashes`\n")
+def test_what_is_said_of_wheels_needs_hashes(envlock: Command) -> None:
+    done = envlock("capture", "--build")
+    assert (done.returncode, done.stderr) == (2, "error: `--build` needs `--hashes`\nhint: add `--hashes`\n")
     assert not (envlock.folder / "envlock.lock").exists()

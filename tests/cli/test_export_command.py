@@ -35,7 +35,7 @@ def lock(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("lock")
 def test_stdout_holds_the_file_and_stderr_the_talk(envlock: Command, tmp_path: Path) -> None:
-    first, second = envlock("export", "--format", "pylock"), envlock("export", "--format", "pylock", "-o", "-", "-q")
+    first, second = envlock("export", "--format", "pylock"), envlock("export", "--format", "pylock", "-o", "-")
     assert (first.returncode, first.stderr, second.stderr) == (1, f"error:{LEFT_OUT}", f"error:{LEFT_OUT}")
     assert first.stdout == second.stdout
     assert [package["name"] for package in tomllib.loads(first.stdout)["packages"]] == ["aa"]
@@ -112,7 +112,7 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
             "error: the path 'my\\nwheels' cannot be written in this format\nhint: use a folder with a plain name\n",
         ),
         (
-            ["--format", "requirements", "-q", "-o", "no/such/folder.txt"],
+            ["--format", "requirements", "-o", "no/such/folder.txt"],
             6,
             "error: cannot write file no/such/folder.txt: No such file or directory\n"
             "hint: create the folder first: no/such\n",

@@ -66,7 +66,8 @@ def test_nothing_found_is_exit_0(envlock: Command) -> None:
 
 def test_notes_alone_are_exit_0(envlock: Command) -> None:
     (envlock.folder / "a.py").write_text("import tensorflow as tf\ntf.keras.optimizers.SGD().minimize(loss, weights)\n")
-    done = envlock("lint", ".", "--tf", "2.15.1", "--ignore", "ENV202")
+    write(envlock.folder, {"pyproject.toml": '[tool.envlock.lint]\nignore = ["ENV202"]\n'})
+    done = envlock("lint", ".", "--tf", "2.15.1")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "1 note in 1 file, for TensorFlow 2.15.1 (as given)"
 
@@ -148,7 +149,7 @@ def test_the_projects_settings_count_and_the_command_line_goes_before(envlock: C
 
     assert rules() == ["ENV101"]
     assert rules("--select", "ENV2,ENV102") == ["ENV206"]
-    assert rules("--select", "ENV", "--ignore", "ENV2") == ["ENV101"]
+    assert rules("--select", "ENV") == ["ENV206", "ENV101"]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ def test_evidence_is_of_the_programs_that_were_run(project: Project) -> None:
 def test_an_environment_keeps_its_own_start(project: Project) -> None:
     start = "import sys, keras\nprint('started', sys.path[0])\n"
     (project.prefix.site / "sitecustomize.py").write_text(start, encoding="utf-8")
-    done = project.run("run", "--observe", "--unverified", "train.py")
+    project.run("capture", "--for", "train.py")
+    done = project.run("run", "--observe", "train.py")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"started {project.prefix.site}")
     assert "flask" in project.recorded["observed"]
 

@@ -95,7 +95,7 @@ class Repeat:
         self.folder = envlock.folder
 
     def __call__(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return self.envlock("repeat", "-q", *args)
+        return self.envlock("repeat", *args)
 
 
 @pytest.fixture
@@ -139,13 +139,13 @@ def test_runs_that_differ_are_exit_1_and_the_first_step_and_quantity_are_named(r
 
 
 def test_json_for_programs(repeat: Repeat) -> None:
-    done = repeat("mine.py:apart", "-n", "3", "-f", "json", "--step", "0", "--step", "2")
+    done = repeat("mine.py:apart", "-n", "3", "-f", "json")
     report = json.loads(done.stdout)
     shown = report["attachments"]
     assert (done.returncode, report["match"], shown["first"]) == (1, False, {"step": 1, "quantity": "weights"})
     equal = [(each["step"], each["quantity"]) for each in shown["equal"]]
-    assert equal == [(0, "predictions"), (0, "weights"), (2, "predictions")]
-    (matrix,) = shown["matrices"]
+    assert equal == [(1, "predictions"), (2, "predictions")]
+    _, matrix = shown["matrices"]
     assert (matrix["step"], matrix["sum"]) == (2, [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
     assert shown["environments"]["runs"]["python"] == ".".join(map(str, sys.version_info[:3]))
     assert [each["end"] for each in shown["runs"]] == ["finished"] * 3
@@ -322,7 +322,6 @@ def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat
         (["--compare", "a", "b"], "cannot read the results in a: No such file or directory"),
         (["mine.py:same", "-n", "1"], "a single run cannot be compared"),
         (["mine.py:same", "--save", "mine.py"], "mine.py exists already"),
-        (["mine.py:same", "--step", "9", "-n", "2"], "no run recorded step 9"),
         (["none.py"], "the script none.py is missing"),
         (["mine.py:none"], "mine.py has no function none"),
         (["mine.py:nothing"], "mine.py:nothing recorded nothing"),
@@ -477,7 +476,7 @@ def slow(repeat: Repeat, *args: str) -> subprocess.Popen[str]:
     """Return the command, of which three runs are over and the fourth takes ten minutes; `pid` has its process."""
     (repeat.folder / "slow.py").write_text(SLOW, encoding="utf-8")
     child = subprocess.Popen(
-        [*repeat.envlock.argv, "repeat", "-q", "slow.py:step", "-n", "7", *args],
+        [*repeat.envlock.argv, "repeat", "slow.py:step", "-n", "7", *args],
         cwd=repeat.folder,
         env={**os.environ, "TMPDIR": str(repeat.folder)},
         stdout=subprocess.PIPE,

@@ -238,20 +238,16 @@ def test_run_sets_only_what_a_capture_can_have_recorded(locked: dict[str, Any], 
     assert locked_environ(dict(before), locked) == {**kept, **environ, "PATH": "/bin"}
 
 
-@pytest.mark.parametrize("unverified", [False, True])
-def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lock: Path, tmp_path: Path) -> None:
+def test_run_refuses_another_environment(envlock: Command, lock: Path, tmp_path: Path) -> None:
     distribution(tmp_path / "site", "mine", "1.0")
-    args = ["--unverified"] if unverified else []
-    done = envlock("run", *args, "--", "python", "-c", "print('ran')", environ={"PYTHONPATH": str(tmp_path / "site")})
+    done = envlock("run", "--", "python", "-c", "print('ran')", environ={"PYTHONPATH": str(tmp_path / "site")})
     lines = done.stderr.splitlines()
-    assert (done.returncode, done.stdout) == ((0, "ran\n") if unverified else (1, ""))
+    assert (done.returncode, done.stdout) == (1, "")
     assert lines[:2] == [
         "does not match under policy strict: 1 fact differs",
         "  x packages.mine: locked absent, live 1.0",
     ]
-    warning = "warning: running anyway, although this is not the locked environment"
-    assert lines[4] == f"{INSTALL}; for other ways: `envlock explain packages.mine`"
-    assert lines[5:] == ([warning, f"set {OWN}"] if unverified else [])
+    assert lines[4:] == [f"{INSTALL}; for other ways: `envlock explain packages.mine`"]
 
 
 ARGV = "import os, sys\nprint(sys.argv[1:], __name__, os.environ['PYTHONHASHSEED'])\n"

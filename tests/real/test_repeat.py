@@ -60,7 +60,7 @@ class Repeat:
     """The command, for an interpreter."""
 
     def __init__(self, envlock: Command, python: Path) -> None:
-        self.command = Command([*envlock.argv, "repeat", "-q", "--python", str(python)], envlock.folder)
+        self.command = Command([*envlock.argv, "repeat", "--python", str(python)], envlock.folder)
 
     def __call__(self, what: str, *args: str, environ: dict[str, str] | None = None) -> dict[str, Any]:
         """Return what a report about a function of an example holds; see `report`."""

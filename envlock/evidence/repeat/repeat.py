@@ -45,7 +45,6 @@ def repeat(
     runs: int = 7,
     fresh: bool = False,
     save: Path | None = None,
-    steps: Sequence[int] = (),
     output: bool = False,
     progress: Progress = SILENT,
 ) -> Report[RepeatEvidence]:
@@ -60,7 +59,6 @@ def repeat(
         runs: how often it is run.
         fresh: each run in a process of its own.
         save: keep the results in this new folder.
-        steps: the steps to show; the first that differs and the last when not given.
         output: show the script's own output, on stderr.
         progress: shows what is being done.
 
@@ -82,7 +80,7 @@ def repeat(
     parent = save.absolute().parent if save is not None else None
     with open_draft_folder(parent) as folder:
         found, interrupted = _make_runs(plan, folder, save, progress)
-        outcome = _compare_runs({"": found}, runs, steps, python, progress)
+        outcome = _compare_runs({"": found}, runs, python, progress)
         about = tuple(_explain_processes(found))
         circumstances = _describe_plan(plan)
         outcome = replace(
@@ -194,7 +192,6 @@ def compare_saved(
     a: Path,
     b: Path,
     *,
-    steps: Sequence[int] = (),
     python: Path | None = None,
     progress: Progress = SILENT,
 ) -> Report[RepeatEvidence]:
@@ -212,7 +209,7 @@ def compare_saved(
     for name, found in sets.items():
         wanted += max(len(found.runs), found.wanted)
         about.append(_describe_set(name, found))
-    outcome = _compare_runs(sets, wanted, steps, python, progress)
+    outcome = _compare_runs(sets, wanted, python, progress)
     circumstances = {}
     for name, found in sets.items():
         circumstances[f"runs {name}"] = f"{found.target} in {found.folder.name}"
@@ -271,7 +268,6 @@ def _describe_set(name: str, found: Results) -> str:
 def _compare_runs(
     sets: dict[str, Results],
     wanted: int,
-    steps: Sequence[int],
     python: Path | None,
     progress: Progress,
 ) -> Outcome:
@@ -286,8 +282,9 @@ def _compare_runs(
     runs, cut = results.select_comparable(all_runs)
     first = results.find_first(runs) if len(runs) > 1 else None
     shown: list[Quantity] = []
-    for step in _choose_steps(runs, steps, first):
-        shown += results.collect_quantities(runs, step)
+    if first is not None:
+        for step in sorted({first.step, results.list_steps(runs)[-1]}):
+            shown += results.collect_quantities(runs, step)
     differing = [quantity for quantity in shown if quantity.distinct > 1]
     places = {(quantity.step, quantity.name) for quantity in differing}
     further = [
@@ -328,24 +325,3 @@ def _choose_cheap(quantities: Sequence[Quantity]) -> list[Quantity]:
             break
         chosen.append(quantities[number])
     return chosen
-
-
-def _choose_steps(runs: Sequence[Run], asked: Sequence[int], first: Quantity | None) -> list[int]:
-    """Return the steps to show: the requested ones, else the first that differs and the last.
-
-    Raises:
-        UsageError: no run recorded a requested step.
-    """
-    recorded = results.list_steps(runs)
-    for step in asked:
-        if step not in recorded:
-            if recorded:
-                hint = f"choose a step from {recorded[0]} to {recorded[-1]}"
-            else:
-                hint = "run it again: no run finished"
-            raise UsageError(f"no run recorded step {step}", hint=hint)
-    if asked:
-        return sorted(set(asked))
-    if first is None:
-        return []
-    return sorted({first.step, recorded[-1]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from envlock.image.bases.reference import Mirror, parse_digest, parse_mirror, parse_platform
+from envlock.image.bases.reference import Mirror, parse_mirror, parse_platform
 
 AUTO = "auto"
 """The value that leaves the base to envlock: the one in the lockfile, else the best known one."""
@@ -19,24 +19,19 @@ class BaseRequest:
         choice: `auto`, a route, or the name of an image.
         platform: that of the image, such as `linux/amd64`; None for the lockfile's own.
         mirrors: registries that images are taken from instead.
-        accepted: the digest to accept for a release's tag that has moved; None if not given.
     """
 
     choice: str = AUTO
     platform: str | None = None
     mirrors: tuple[Mirror, ...] = ()
-    accepted: str | None = None
 
     @classmethod
-    def parse(
-        cls, choice: str, platform: str | None, mirrors: Iterable[str], accept: str | None
-    ) -> BaseRequest:
+    def parse(cls, choice: str, platform: str | None, mirrors: Iterable[str]) -> BaseRequest:
         """Return the request with these arguments of a command.
 
         Raises:
-            UsageError: a platform, a mirror or a digest is malformed.
+            UsageError: a platform or a mirror is malformed.
         """
         places = tuple(parse_mirror(text) for text in mirrors)
-        digest = parse_digest(accept) if accept is not None else None
         named = parse_platform(platform) if platform is not None else None
-        return cls(choice, named, places, digest)
+        return cls(choice, named, places)

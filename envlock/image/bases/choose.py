@@ -52,12 +52,10 @@ class Trust:
     Attributes:
         locked: images in the lockfile.
         tables: the tables with the digests that NVIDIA has published; envlock's own when None.
-        accepted: the digest that the user accepts instead of a known one.
     """
 
     locked: tuple[PinnedImage, ...] = ()
     tables: Tables | None = None
-    accepted: str | None = None
 
     def find_digest(self, reference: Reference) -> str | None:
         """Return the digest of a release's tag; None if it is unknown, or tags may move."""
@@ -74,14 +72,14 @@ class Trust:
         return None
 
 
-def collect_trust(base_image: BaseImage | None, accepted: str | None = None) -> Trust:
-    """Return the known digests: those of a lockfile, the published ones, and the accepted one."""
+def collect_trust(base_image: BaseImage | None) -> Trust:
+    """Return the known digests: those of a lockfile, and the published ones."""
     locked: list[PinnedImage] = []
     if base_image is not None:
         locked.append(base_image)
         if base_image.python is not None:
             locked.append(base_image.python)
-    return Trust(tuple(locked), accepted=accepted)
+    return Trust(tuple(locked))
 
 
 @dataclass(frozen=True)
@@ -145,13 +143,13 @@ def _check_known_digest(
     if trust is None or reference.digest is not None:
         return
     known = trust.find_digest(reference)
-    if known is None or known in served or trust.accepted in served:
+    if known is None or known in served:
         return
     raise MovedTagError(
         f"{reference} is another image than the known one: known {known}, "
         f"served {served[0]} by {place.registry}",
         hint=f"build on the known one with `--base {reference}@{known}`; "
-        f"if NVIDIA published the other, accept it with `--accept {served[0]}`",
+        f"if NVIDIA published the other, on that with `--base {reference}@{served[0]}`",
     )
 
 

@@ -186,19 +186,6 @@ def apply_mirrors(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
     return replace(reference, registry=match["registry"], repository=match["path"])
 
 
-def parse_digest(text: str) -> str:
-    """Return a digest, which is a SHA-256 in the form that registries use.
-
-    Raises:
-        UsageError: it is not such a digest.
-    """
-    if re.fullmatch(_DIGEST, text, re.ASCII) is None:
-        raise UsageError(
-            f"invalid digest `{text[:120]}`", hint="use sha256: and 64 hexadecimal digits"
-        )
-    return text
-
-
 def parse_platform(text: str) -> str:
     """Return `linux/amd64` or `linux/arm64` for any of their spellings.
 

@@ -13,7 +13,6 @@ from envlock.image.bases.reference import (
     Reference,
     apply_mirrors,
     parse,
-    parse_digest,
     parse_mirror,
     parse_platform,
 )
@@ -131,14 +130,6 @@ def test_a_mirror_that_makes_no_name_is_refused() -> None:
         "the mirror nvcr.io/nvidia/tensorflow=harbor.example gives no valid image name for nvcr.io/nvidia/tensorflow\n"
         "hint: name a registry and a repository in it"
     )
-
-
-@pytest.mark.parametrize("text", ["latest", "sha256:" + "0A" * 32, DIGEST + "\n"])
-def test_a_digest_that_cannot_be(text: str) -> None:
-    assert parse_digest(DIGEST) == DIGEST
-    with pytest.raises(UsageError) as caught:
-        parse_digest(text)
-    assert str(caught.value) == f"invalid digest `{clean(text)}`\nhint: use sha256: and 64 hexadecimal digits"
 
 
 def test_a_platform_however_it_is_spelt() -> None:
