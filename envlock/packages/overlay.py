@@ -89,31 +89,7 @@ def install_overlay(wanted: Wanted, folder: Path, python: Path | None) -> Path:
         return made
     with open_draft_folder(folder) as draft:
         target = draft / "site"
-        requirement = f"{wanted.name}=={wanted.version}"
-        options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(target)]
-        if wanted.sha256 is not None:
-            requirement += f" --hash=sha256:{wanted.sha256}"
-            options.append("--require-hashes")
-        # In a file, because a hash can only stand there.
-        (draft / "requirements.txt").write_text(f"{requirement}\n", encoding="utf-8")
-        options += ["-r", str(draft / "requirements.txt")]
-        words = ["-m", "pip", "install", "--disable-pip-version-check", *options]
-        done = launch.ask(words, interpreter, timeout=LIMIT)
-        # An environment of `uv venv` has no pip, unless it was made with `--seed`.
-        uv = shutil.which("uv")
-        if done.code != 0 and b"No module named pip" in done.errors and uv is not None:
-            words = ["pip", "install", "--python", str(interpreter), *options]
-            done = launch.ask(words, Path(uv), timeout=LIMIT)
-        if done.code != 0:
-            hint = (
-                "check that an index has a wheel for this Python, and that pip or uv is installed"
-            )
-            if wanted.sha256 is not None:
-                hint = f"check that an index has the locked wheel, sha256 {wanted.sha256}"
-            raise OutsideError(
-                f"cannot install {wanted.name} {wanted.version} beside the environment: {done.last_words}",
-                hint=hint,
-            )
+        _install(wanted, interpreter, target, draft / "requirements.txt")
         target.chmod(0o700)  # the umask may let others write to it
         # At the end: a folder of this name is taken to be complete by every later call.
         try:
@@ -122,6 +98,36 @@ def install_overlay(wanted: Wanted, folder: Path, python: Path | None) -> Path:
             if not is_own(str(made)):
                 raise
     return made
+
+
+def _install(wanted: Wanted, interpreter: Path, target: Path, requirements: Path) -> None:
+    """Install a package into a folder; `requirements` is written, because a hash can only stand in a file.
+
+    Raises:
+        OutsideError: there is no installer, or it finds no wheel of this version for this Python.
+    """
+    requirement = f"{wanted.name}=={wanted.version}"
+    options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(target)]
+    if wanted.sha256 is None:
+        hint = "check that an index has a wheel for this Python, and that pip or uv is installed"
+    else:
+        hint = f"check that an index has the locked wheel, sha256 {wanted.sha256}"
+        requirement += f" --hash=sha256:{wanted.sha256}"
+        options.append("--require-hashes")
+    requirements.write_text(f"{requirement}\n", encoding="utf-8")
+    options += ["-r", str(requirements)]
+    words = ["-m", "pip", "install", "--disable-pip-version-check", *options]
+    done = launch.ask(words, interpreter, timeout=LIMIT)
+    # An environment of `uv venv` has no pip, unless it was made with `--seed`.
+    uv = shutil.which("uv")
+    if done.code != 0 and b"No module named pip" in done.errors and uv is not None:
+        words = ["pip", "install", "--python", str(interpreter), *options]
+        done = launch.ask(words, Path(uv), timeout=LIMIT)
+    if done.code != 0:
+        raise OutsideError(
+            f"cannot install {wanted.name} {wanted.version} beside the environment: {done.last_words}",
+            hint=hint,
+        )
 
 
 def _make_key(wanted: Wanted, interpreter: Path) -> str:
@@ -136,23 +142,17 @@ def _make_key(wanted: Wanted, interpreter: Path) -> str:
         raise OutsideError(f"{interpreter} does not say what it is: {asked.last_words}")
     # A wheel of this hash is the same one, whichever index has it.
     indexes = {name: os.environ.get(name) for name in INDEX_VARIABLES if wanted.sha256 is None}
-    source = [wanted.sha256, indexes]
-    key = json.dumps([about, source])
+    key = json.dumps([about, [wanted.sha256, indexes]])
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def build_environ(overlays: Sequence[Path], variables: Mapping[str, str | None]) -> dict[str, str]:
     """Return the variables of a run in which these overlays come first; a variable that is None is unset."""
-    environ = {name: value for name, value in os.environ.items() if name not in variables}
-    environ.update({name: value for name, value in variables.items() if value is not None})
-    folders = list(map(str, overlays))
-    own = environ.get("PYTHONPATH")
-    if own:
-        folders.append(own)
-    if folders:
-        environ["PYTHONPATH"] = os.pathsep.join(folders)
-    environ[MODE] = "off"
-    return environ
+    wanted = {**os.environ, **variables, MODE: "off"}
+    environ = {name: value for name, value in wanted.items() if value is not None}
+    folders = [*map(str, overlays), environ.get("PYTHONPATH", "")]
+    path = os.pathsep.join(filter(None, folders))
+    return {**environ, "PYTHONPATH": path} if path else environ
 
 
 def find_unreached(overlay: Path) -> str | None:
