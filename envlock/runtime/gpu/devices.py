@@ -4,6 +4,7 @@ missing.
 
 from __future__ import annotations
 
+from envlock.runtime.distributions import is_version
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.gpu import nvml_failures
 from envlock.runtime.gpu.nvml import NOT_SUPPORTED, is_unavailable
@@ -174,18 +175,13 @@ def _convert_mig(raw: Optional[Answer], *, wsl2: bool) -> Union[Tree, Unavailabl
             )
         facts[field] = value
     name = raw["name"]
-    code = "undecodable"
-    profile = None
+    what = "the profile of the MIG device"
     if is_unavailable(name):
         code = name["unavailable"]
+        facts["profile"] = nvml_failures.explain_missing_answer(code, what, wsl2=wsl2)
     else:
         profile = parse_mig_profile(name)
-    if profile is None:
-        facts["profile"] = nvml_failures.explain_missing_answer(
-            code, "the profile of the MIG device", wsl2=wsl2
-        )
-    else:
-        facts["profile"] = profile
+        facts["profile"] = profile or nvml_failures.explain_missing_answer("undecodable", what)
     return facts
 
 
@@ -204,12 +200,6 @@ def _compute_sm_count(facts: Tree, cores_per_sm: Mapping[str, int]) -> Fact:
     if cores is None:
         return None
     return nvml_failures.explain_missing_answer("sm-unknown", "the number of SMs")
-
-
-def is_version(text: str) -> bool:
-    """Return whether a text has the form of a version, as "595.80"."""
-    plain = all(char.isalnum() or char in ".!+_-" for char in text)
-    return text.isascii() and text[:1].isalnum() and plain and len(text) <= 128
 
 
 def shorten_model_name(name: str) -> str:
