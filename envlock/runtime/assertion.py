@@ -311,8 +311,8 @@ def mismatch(
         advice = import_order.explain_repeated_import(caller)
         if advice is not None:
             report.notes.append(advice)
-    text = short_report.in_short(short_report.with_acceptance(report))
-    return EnvironmentMismatch(f"{clean(lockfile)}: {text}", report)
+    report.notes += short_report.suggest_way(report)
+    return EnvironmentMismatch(f"{clean(lockfile)}: {short_report.in_short(report)}", report)
 
 
 def refuse(error: EnvlockError, mode: str) -> None:

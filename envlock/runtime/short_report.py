@@ -48,17 +48,9 @@ def _list_blocks(report: Report) -> List[List[Line]]:
     """Return the lines of findings, grouped by kind; those about the launcher come first, because
     they explain others.
     """
-    launched = []
-    others = []
-    for rule, lines in report.blocks():
-        if rule == LAUNCHER:
-            launched.append(lines)
-        else:
-            others.append(lines)
+    blocks = sorted(report.blocks(), key=lambda block: block[0] != LAUNCHER)
     files = report.render_files()
-    if files:
-        others.append(files)
-    return launched + others
+    return [lines for _, lines in blocks] + ([files] if files else [])
 
 
 def _count_findings(block: List[Line]) -> int:
@@ -67,33 +59,28 @@ def _count_findings(block: List[Line]) -> int:
 
 def _cut(block: List[Line], room: int) -> List[Line]:
     """Return as many findings of a block as fit, with their reason and remedy; or no lines."""
-    notes: List[Line] = []
-    findings: List[Line] = []
-    for line in block:
-        if line[0] == "note":
-            notes.append(line)
-        else:
-            findings.append(line)
+    notes = [line for line in block if line[0] == "note"]
+    findings = [line for line in block if line[0] != "note"]
     shown = findings[: max(0, room - len(notes))]
     if not shown:
         return []
     return shown + notes
 
 
-def with_acceptance(report: Report) -> Report:
-    """Return a report that ends with the likeliest way to a match, if facts differ."""
+def suggest_way(report: Report) -> List[str]:
+    """Return a note with the likeliest way to a match; empty if no facts differ."""
     if report.match or any(finding.rule == NO_TENSORFLOW for finding in report.findings):
-        return report
+        return []
     causes = find_causes(report.findings)
-    if causes:
-        # Packages are the commonest cause, and their versions explain others; then a variable, which
-        # can have changed what is read from it.
-        name, parts = next(
-            filter(_is_of_packages, causes), next(filter(_is_variable, causes), causes[0])
-        )
-        shown = name if len(parts) > 1 else parts[0].where.fact
-        report.notes.append((_suggest(name, parts) + OTHERS).format(shown))
-    return report
+    if not causes:
+        return []
+    # Packages are the commonest cause, and their versions explain others; then a variable, which
+    # can have changed what is read from it.
+    kinds = (_is_of_packages, _is_variable)
+    likely = (cause for is_kind in kinds for cause in causes if is_kind(cause))
+    name, parts = cause = next(likely, causes[0])
+    shown = name if len(parts) > 1 else parts[0].where.fact
+    return [(_choose_way(cause) + OTHERS).format(shown)]
 
 
 def _is_of_packages(cause: Cause) -> bool:
@@ -105,9 +92,9 @@ def _is_variable(cause: Cause) -> bool:
     return any(part.where.fact.startswith("environ.") for part in cause[1])
 
 
-def _suggest(name: str, parts: List[Finding]) -> str:
-    if _is_of_packages((name, parts)):
+def _choose_way(cause: Cause) -> str:
+    if _is_of_packages(cause):
         return INSTALL
-    if name == "cpus" or _is_variable((name, parts)):
+    if cause[0] == "cpus" or _is_variable(cause):
         return RUN
-    return ADD if name == "machine" else ACCEPT
+    return ADD if cause[0] == "machine" else ACCEPT

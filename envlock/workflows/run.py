@@ -28,7 +28,7 @@ from envlock.runtime.loaded.agreement import name_files
 from envlock.runtime.own_variables import ADDED, format_additions, get_additions
 from envlock.runtime.recipe import find_recipe, warn_beyond_recipes
 from envlock.runtime.report import Report
-from envlock.runtime.short_report import with_acceptance
+from envlock.runtime.short_report import suggest_way
 from envlock.runtime.tables import table
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import Variables, is_number, plan_variables
@@ -152,7 +152,7 @@ def prepare(
         report.notes += warn_beyond_recipes(needs.version)
     if "data" in document:
         report = add_data(report, document, str(get_file(lock)), policy)
-    report = with_acceptance(report)
+    report.notes += suggest_way(report)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
 

@@ -15,7 +15,7 @@ from envlock.runtime import lockfile
 from envlock.runtime.input_data import add_data
 from envlock.runtime.judgement import LOADED, needs_proof
 from envlock.runtime.report import Report
-from envlock.runtime.short_report import with_acceptance
+from envlock.runtime.short_report import suggest_way
 from envlock.workflows.content_notes import write_note
 from envlock.workflows.entry_points import add_newly_held
 from envlock.workflows.question import Question, compare_facts
@@ -90,7 +90,8 @@ def verify(
     if "data" in document:
         report = _add_data(report, question, deep=deep)
     report.details = details
-    return with_acceptance(report)
+    report.notes += suggest_way(report)
+    return report
 
 
 def _add_places(report: Report, seen: Observed) -> None:
