@@ -1,9 +1,10 @@
-"""The packages of an environment that only envlock's own command line requires, and those that
-TensorFlow and what computes beside it require.
+"""Two closures of requirements, according to metadata.
 
-These are, according to metadata, the packages that the extras `cli` and `gpu` of envlock require,
-unless another package mentions one in a requirement, in any extra, or a user requested it by name
-(REQUESTED). They are recorded and may differ.
+Tooling: the packages that only envlock requires, for its extras `cli` and `gpu`. One that another
+package mentions in a requirement, in any extra, or that a user requested by name (REQUESTED) is not
+tooling. They are recorded and may differ.
+
+Required: TensorFlow, what computes beside it, and the packages that these require.
 
 Source of REQUESTED:
 https://packaging.python.org/en/latest/specifications/recording-installed-packages/
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 EXTRAS = ("cli", "gpu")
 
 
-def add_tooling(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:
-    """Return a snapshot with the names of such packages; if all packages are as locked, no metadata
-    is read.
+def add_tooling(lock: Document, live: Snapshot, make_host: Callable[[], Host]) -> Snapshot:
+    """Return a snapshot that names tooling and required packages; if all packages are as locked, no
+    metadata is read.
     """
-    known = live.tooling or live.required
-    if known or lock["facts"].get("packages") == live.facts.get("packages"):
+    is_known = live.tooling or live.required
+    if is_known or lock["facts"].get("packages") == live.facts.get("packages"):
         return live
-    there = host()
-    return Snapshot(live.facts, live.unavailable, find_tooling(there), find_required(there))
+    host = make_host()
+    return Snapshot(live.facts, live.unavailable, find_tooling(host), find_required(host))
 
 
 def find_tooling(host: Host) -> List[str]:
@@ -46,12 +47,11 @@ def find_tooling(host: Host) -> List[str]:
     reached = _collect_closure(extras, distributions, lambda line: "extra ==" not in line)
     if not reached:
         return []
-    # A package that a user requested by name is not one of them, even if envlock requires it as
-    # well.
-    roots = []
-    for name, distribution in distributions.items():
-        if name not in reached or distribution.read("REQUESTED") is not None:
-            roots.append(name)
+    roots = [
+        name
+        for name, distribution in distributions.items()
+        if name not in reached or distribution.read("REQUESTED") is not None
+    ]
     return sorted(reached - _collect_closure(roots, distributions, lambda line: True))
 
 
@@ -76,7 +76,7 @@ def _is_of_extra(line: str) -> bool:
 
 
 def _collect_closure(
-    names: Iterable[str], distributions: Dict[str, Distribution], counts: Callable[[str], bool]
+    names: Iterable[str], distributions: Dict[str, Distribution], is_counted: Callable[[str], bool]
 ) -> Set[str]:
     """Return installed distributions and all that they require, by the requirements that count."""
     closure: Set[str] = set()
@@ -87,7 +87,7 @@ def _collect_closure(
             continue
         closure.add(name)
         lines = _list_requirements(distributions[name])
-        pending += [_get_name(line) for line in lines if counts(line)]
+        pending += [_get_name(line) for line in lines if is_counted(line)]
     return closure
 
 
