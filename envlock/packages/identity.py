@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from envlock.lock.fact_models import PackageFacts
     from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 
+NO_VERSION = "its version is unknown"
+
 
 class Proven(NamedTuple):
     """A package and the wheel that it was installed from.
@@ -77,13 +79,14 @@ def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]
 
 
 def _describe_package(name: str, fact: PackageFacts, identity: PackageIdentity) -> Proven | LeftOut:
-    version = fact.version
-    wheel = identity.wheel
+    version, wheel = fact.version, identity.wheel
     if wheel is None:
         return LeftOut(name, version, identity.reason or "its wheel is unknown")
+    if version is None:
+        return LeftOut(name, version, NO_VERSION)
     misfit = explain_misfit(name, version, wheel.name)
-    if misfit is not None or version is None:
-        return LeftOut(name, version, misfit or "its wheel is unknown")
+    if misfit is not None:
+        return LeftOut(name, version, misfit)
     url = fact.origin.url if fact.origin is not None else None
     return Proven(name, version, wheel, url)
 
@@ -171,7 +174,7 @@ def explain_misfit(name: str, version: str | None, file: str) -> str | None:
     would.
     """
     if version is None:
-        return "its version is unknown"
+        return NO_VERSION
     try:
         package, release, _, _ = parse_wheel_filename(file)
         is_same = (package, release) == (name, Version(version))
