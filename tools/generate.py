@@ -90,6 +90,7 @@ def policy_rows() -> list[dict[str, object]]:
             "bits": variable.strict,
             "functional": variable.functional,
             **effect_of(variable),
+            **list_same(variable),
         }
         for variable in runtime_tables.load_variables()
     ]
@@ -116,6 +117,15 @@ def effect_of(variable: runtime_tables.Variable) -> dict[str, object]:
     if variable.names is not None:
         return {"effect": f"named.{variable.name}"}
     return {"effect": variable.effect} if variable.effect else {}
+
+
+def list_same(variable: runtime_tables.Variable) -> dict[str, object]:
+    """Return the groups of values that a variable's reader takes for the same; null is unset."""
+    groups = [
+        [None if value == runtime_tables.UNSET else value for value in group]
+        for group in variable.same
+    ]
+    return {"same": groups} if groups else {}
 
 
 def by_rank_table() -> dict[str, object]:
@@ -388,6 +398,8 @@ def variable_row(row: runtime_tables.Variable) -> dict[str, object]:
         more["harmless"] = row.harmless
     if row.as_unset:
         more["as_unset"] = row.as_unset
+    if row.as_written:
+        more["as_written"] = True
     if row.appended:
         more |= {"appended": row.appended, "appended_under": row.appended_under}
     if row.strict == "exact_where_locked":

@@ -37,6 +37,10 @@ NOT_ABOUT_BITS = 30
 """The same for a variable that changes no bits."""
 
 
+UNSET = "unset"
+"""A variable without a value, among its values."""
+
+
 class Variable(Row):
     """An environment variable that can change bits (environ.toml explains the columns)."""
 
@@ -49,6 +53,8 @@ class Variable(Row):
     words: list[Annotated[str, Field(pattern=r"^([A-Za-z][A-Za-z0-9_]*|#)$")]] = Field(default=[])
     flags: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = Field(default=[])
     as_unset: list[str] = Field(default=[])
+    same: list[Annotated[list[str], Field(min_length=2)]] = Field(default=[])
+    as_written: bool = False
     names: Literal["file", "flags", "folder", "libraries", "search", "tunables"] | None = None
     packages: list[Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]] = Field(default=[])
     computing: list[Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_+.-]*$")]] = Field(default=[])
@@ -70,6 +76,15 @@ class Variable(Row):
             )
         if bool(self.flags) != (self.records == "flags"):
             raise ValueError(f"{self.name}: flags belong to the kind flags, and to no other")
+        return self
+
+    @model_validator(mode="after")
+    def _check_same(self) -> Variable:
+        values = [value for group in self.same for value in group]
+        if len(set(values)) != len(values) or UNSET in [
+            v for group in self.same for v in group[1:]
+        ]:
+            raise ValueError(f"{self.name}: a value stands in one group, and {UNSET} is its first")
         return self
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 from envlock.runtime.comparison_rules import RULES
 from envlock.runtime.exemptions import OVERRIDE
 from envlock.runtime.facts import Unavailable, is_same
-from envlock.runtime.policies import find_cause, find_effect, is_protected
+from envlock.runtime.policies import find_cause, find_effect, is_protected, read_value
 from envlock.runtime.policies import names as tiers
 from envlock.runtime.report import (
     ABSENT,
@@ -91,6 +91,7 @@ on another machine, does not help, and the identity of the file is compared in a
 SILENT = ("exact_where_locked", "exact_or_unset", "exact_where_asked")
 """The rules by which a side that lacks a value has nothing to say."""
 ASKED = "exact_where_asked"
+READ_ALIKE = "What reads it takes both for the same."
 DECIDED = "What it leads to is compared in its place ({}), and is the same."
 UNASKED = "It can change bits, and an older envlock did not look at it."
 FACTS = "facts"
@@ -160,15 +161,20 @@ def _make_unasked_finding(paths: List[str]) -> Finding:
 def _find_waiver(difference: Difference, locked: Side, live: Side) -> Optional[str]:
     """Return why a difference decides nothing, or None: nothing uses it, or what it leads to is equal.
 
-    A variable that names a file is held by the file, where both sides have looked at it. One that sets a number of
-    threads says nothing where it is unset on one side, and both have the number that it sets on the other.
+    A variable may be spelled in several ways. One that names a file is held by the file, where both sides have looked
+    at it. One that sets a number of threads says nothing where one side leaves the number open, and both have the one
+    that the other sets.
     """
     path, old, new = difference
     if is_idle(path, locked, live):
         return IDLE
-    is_told = isinstance(old, (str, type(None))) and isinstance(new, (str, type(None)))
-    if not is_told or not path.startswith("environ."):
+    if not path.startswith("environ."):
         return None
+    if not isinstance(old, (str, type(None))) or not isinstance(new, (str, type(None))):
+        return None
+    old, new = read_value(path, old), read_value(path, new)
+    if old == new:
+        return READ_ALIKE
     effect = find_effect(path)
     if effect is None:
         return None

@@ -237,6 +237,14 @@ def find_effect(path: str) -> Optional[str]:
     return effect
 
 
+def read_value(path: str, value: Optional[str]) -> Optional[str]:
+    """Return what the reader of a variable takes a value for: the first of those that mean the same to it, or None
+    for what leaving it unset means.
+    """
+    groups: List[List[Optional[str]]] = _find_row(path).get("same", [])
+    return next((group[0] for group in groups if value in group), value)
+
+
 def find_cause(path: str) -> Optional[str]:
     """Return the path in whose place a fact decides, or None."""
     if not path.startswith(("named.", "python.hash")):

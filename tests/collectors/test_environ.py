@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envlock.data.runtime_tables import UNSET, Variable, load_variables
 from envlock.lock.creation import capture
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.environment_variables import collect, make_recordable
@@ -51,7 +52,7 @@ def set_ones(found: dict[str, Any]) -> dict[str, Any]:
     ("kind", "kept", "digested"),
     [
         ("bool", ["", "0", "1", "true", "False"], ["2", "yes", " 1", "SECRET"]),
-        ("integer", ["0", "16", "-1"], ["", "1.5", "two", "1" * 24, "\u0663"]),
+        ("integer", ["", "0", "16", "-1"], ["1.5", "two", "1" * 24, "\u0663"]),
         ("word", ["", "AVX2", "a b", ":4096:8", "^a", "A=b,7;avx2"], ["x", "ab", "/a", "é", "$(a)", "a\tb", "1" * 13]),
         ("devices", ["", "0,1", "-1", "0, 2"], ["all", "0" * 65, "SECRET", "uuid", "mig-uuid", "0,1 SECRET 1"]),
         (
@@ -160,6 +161,17 @@ def test_two_values_are_recorded_as_two(kind: str, left: str, right: str) -> Non
 )
 def test_what_a_variable_takes_is_kept(name: str, value: str) -> None:
     assert make_recordable(value, ROWS[name]) == value
+
+
+@pytest.mark.parametrize(("name", "recorded"), [("KERAS_MAX_EPOCHS", "10"), ("NCCL_MIN_NCHANNELS", "010")])
+def test_leading_zeros_are_dropped_where_no_reader_takes_them_for_octal(name: str, recorded: str) -> None:
+    assert make_recordable("010", ROWS[name]) == recorded
+
+
+@pytest.mark.parametrize("row", [row for row in load_variables() if row.same], ids=lambda row: row.name)
+def test_what_means_the_same_is_recorded_as_it_is(row: Variable) -> None:
+    values = [value for group in row.same for value in group if value != UNSET]
+    assert [make_recordable(value, ROWS[row.name]) for value in values] == values
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_a_rank_learns_what_differs_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of 12 environments the report shows five; a rank has its own, and the whole report is a file."""
-    kinds = [packages(30 if each else 0, TF_NUM_INTRAOP_THREADS=str(each)) for each in range(12)]
+    kinds = [packages(30 if each else 0, TF_AUTOTUNE_THRESHOLD=str(each)) for each in range(12)]
     made = [rank(each, 12, per_node=1, facts=kinds[each]) for each in range(12)]
     monkeypatch.setattr(fleet_assertion, "inspect_rank", lambda rank, *_: (None, made[rank.rank]))
     heard: dict[int, Report] = {}
@@ -230,7 +230,7 @@ def test_a_rank_learns_what_differs_where_it_is(
     for number in range(1, 12):
         own = heard[number].notes[len(heard[0].notes) :]
         assert len(own) == 31
-        assert own[0] == f"this rank: environ.TF_NUM_INTRAOP_THREADS: n1 (rank 0) 0, here {number}"
+        assert own[0] == f"this rank: environ.TF_AUTOTUNE_THRESHOLD: n1 (rank 0) 0, here {number}"
 
 
 def test_a_part_that_a_file_server_does_not_show_yet_is_left_out() -> None:

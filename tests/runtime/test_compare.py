@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -351,7 +351,7 @@ def test_under_strict_any_leaf_added_to_a_lock_is_refused_by_name(tmp_path: Path
             assert (code, [f.where.fact for f in findings]) == (1, [folder + ".new"])
 
 
-THREADS = [(1, "1", INFO), (2, "1", ERROR), (2, "0", ERROR), (2, "-2", ERROR), (None, "None", ERROR)]
+THREADS = [(1, "1", INFO), (2, "1", ERROR), (2, "0", INFO), (2, "-2", ERROR), (None, "None", ERROR)]
 """The threads of both sides, the variable of one, and what its difference is."""
 
 
@@ -364,6 +364,47 @@ def test_a_thread_count_that_the_other_side_has_without_it_is_the_same(
     unset, by_hand = ({"cpu": {fact: count}, "environ": {f"TF_NUM_{name}_THREADS": text}} for text in (None, value))
     for left, right in (unset, by_hand), (by_hand, unset):
         assert [found.severity for found in compare((left, {}), (right, {}), Policy(tier))] == [severity]
+
+
+SPELLINGS: list[tuple[str, list[str | None]]] = [
+    ("TF_NUM_INTRAOP_THREADS", [None, "0", ""]),
+    ("TF_NUM_INTRAOP_THREADS", ["1"]),
+    ("TF_DETERMINISTIC_OPS", ["1", "true", "TRUE"]),
+    ("TF_DETERMINISTIC_OPS", [None, "0", "False"]),
+    ("TF_DETERMINISTIC_OPS", [""]),  # its reader ends the process
+    ("TF_CUDNN_USE_AUTOTUNE", [None, "", "1"]),
+    ("TF_CUDNN_USE_AUTOTUNE", ["0", "false"]),
+    ("TF_ENABLE_ONEDNN_OPTS", [None, ""]),  # the processor decides
+    ("TF_ENABLE_ONEDNN_OPTS", ["1", "true"]),
+    ("TF_ENABLE_ONEDNN_OPTS", ["0", "false"]),
+    ("TF_USE_DEEP_CONV2D", [None, "0"]),
+    ("TF_USE_DEEP_CONV2D", ["1", "false"]),  # anything but 0 is true
+    ("TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL", [None, "1", "False"]),  # its reader minds the case
+    ("TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL", ["0", "false"]),
+    ("TF_CONV2D_USE_FP16_ACCUMULATE", [None, "0", "true"]),  # anything but 1 is false
+    ("TF_CONV2D_USE_FP16_ACCUMULATE", ["1"]),
+    ("OPENBLAS_NUM_THREADS", [None]),  # joblib leaves a value to its workers, and sets one where there is none
+    ("OPENBLAS_NUM_THREADS", ["0"]),
+    ("OPENBLAS_NUM_THREADS", [""]),
+    ("NCCL_NVLS_ENABLE", ["0"]),
+    ("NCCL_NVLS_ENABLE", ["1"]),
+    ("NCCL_NVLS_ENABLE", ["true"]),  # a number to its reader: 0
+]
+"""A variable, and values that its reader takes for the same; those of two rows of one variable differ."""
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in SPELLINGS}))
+def test_a_value_is_what_its_reader_takes_it_for(name: str) -> None:
+    groups = [values for other, values in SPELLINGS if other == name]
+    told = {
+        (left, right): compare(({"environ": {name: left}}, {}), ({"environ": {name: right}}, {}), Policy("strict"))
+        for left in chain(*groups)
+        for right in chain(*groups)
+    }
+    refused = {pair for pair, findings in told.items() if [each for each in findings if each.severity == ERROR]}
+    assert refused == {
+        (left, right) for one in groups for other in groups if one is not other for left in one for right in other
+    }
 
 
 # --- CUDA that nothing uses

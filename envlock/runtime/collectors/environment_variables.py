@@ -126,7 +126,8 @@ def make_recordable(value: Optional[str], row: Tree) -> Optional[str]:
     """
     if value is None or value in row.get("as_unset", ()):
         return None
-    if row["records"] == "integer" and value.isascii() and _is_number(value):
+    is_number = row["records"] == "integer" and value.isascii() and _is_number(value)
+    if is_number and not row.get("as_written"):
         return str(int(value))  # 00 is 0
     kind, words = row["records"], row.get("words", ())
     if kind == "flags":
@@ -171,15 +172,17 @@ def make_flag_recordable(flag: str, words: Sequence[str]) -> str:
 
 
 def _is_recordable(value: str, kind: str, words: Sequence[str]) -> bool:
+    if value == "":
+        return True
     if kind == "bool":
-        return value.lower() in ("", "0", "1", "true", "false")
+        return value.lower() in ("0", "1", "true", "false")
     if kind == "integer":
         return value.isascii() and value.lstrip("-").isdigit() and len(value) < 24
     if kind == "devices":
         return not value.strip("0123456789,- ") and len(value) <= _WORD_LIMIT
     if kind == "word":
         return _has_only_known_words(value, words)
-    return value == ""
+    return False
 
 
 def _has_only_known_words(value: str, words: Sequence[str]) -> bool:
