@@ -3,13 +3,13 @@
 They are found from import statements, also those that are guarded or inside functions, from module
 names in strings, and from requirements. Names that a program computes at run time, and imports of
 compiled modules, are not found. The imports of development tools and installers, which the policies
-allow to differ, are not followed.
+allow to differ, are not followed, nor are those of packages that the policies allow to be added.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from importlib.metadata import Distribution
 from pathlib import Path
@@ -33,7 +33,10 @@ https://docs.jax.dev/en/latest/jep/15856-jex.html
 
 
 def find_imported_distributions(
-    entry: Sequence[str], folder: Path, environment: Installation
+    entry: Sequence[str],
+    folder: Path,
+    environment: Installation,
+    locked: Collection[str] | None = None,
 ) -> dict[str, str]:
     """Return the distributions that entry points of the project in `folder` can import.
 
@@ -41,10 +44,17 @@ def find_imported_distributions(
     of TensorFlow, with its extras, are included even if they are not installed: a new one would
     count.
 
+    Args:
+        entry: the entry points, relative to `folder`.
+        folder: that of the project.
+        environment: where their imports are found.
+        locked: the distributions of a lockfile. One that it lacks, and that may be added, makes nothing
+            count that only it reaches.
+
     Raises:
         UsageError: an entry point does not exist, or a file of the project is not Python.
     """
-    search = _Search(environment)
+    search = _Search(environment, locked)
     for name, file in find_project_imports(entry, folder).items():
         search.add_module(name, file, by_project=True)
     search.add_loaded_at_start()
@@ -57,14 +67,22 @@ def is_held(name: str) -> bool:
     return bool(Policy().row(f"packages.{name}.version")["rule"] != "ignore")
 
 
+@cache
+def may_be_added(name: str) -> bool:
+    """Return whether the strictest policy accepts a distribution of this name that was not locked."""
+    return bool(Policy().row(f"packages.{name}")["rule"] == "superset")
+
+
 class _Search:
     """The distributions that were found so far, each with the first way by which it was found."""
 
-    def __init__(self, environment: Installation) -> None:
+    def __init__(self, environment: Installation, locked: Collection[str] | None) -> None:
         self.markers = environment.markers
         self.installed = collect_distributions(environment)
         self.installed.pop(OWN_NAME, None)
         self.contents = {name: read_contents(found) for name, found in self.installed.items()}
+        new = () if locked is None else self.installed.keys() - set(locked)
+        self.added = {name for name in new if may_be_added(name)}
         self.modules = {name: files.list_modules(name) for name, files in self.contents.items()}
         self.owners: dict[str, list[str]] = {}
         self.namespaces: dict[str, set[str]] = {}
@@ -108,7 +126,8 @@ class _Search:
             return
         self.extras.add((name, extra))
         self.found.setdefault(name, how)
-        self.pending.append((name, extra))
+        if by_project or name not in self.added:
+            self.pending.append((name, extra))
 
     def follow(self) -> dict[str, str]:
         """Follow requirements and imports until nothing new is found, and return everything found."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,18 @@ def make_section(
     return section
 
 
-def _find_held(entry: Sequence[str], folder: Path, environment: LiveEnvironment) -> dict[str, str]:
+def _find_held(
+    entry: Sequence[str],
+    folder: Path,
+    environment: LiveEnvironment,
+    locked: Collection[str] | None = None,
+) -> dict[str, str]:
     """Return what `find_held` does, for an environment."""
     # Start-up time: 20 ms for the models and `packaging`. Most projects name no entry points, and
     # `verify` asks only where packages differ.
     from envlock.packages.held_packages import find_held
 
-    return find_held(entry, folder, environment.installation)
+    return find_held(entry, folder, environment.installation, locked)
 
 
 def _keep_installed(observed: Mapping[str, str], live: Snapshot) -> dict[str, str]:
@@ -127,7 +132,8 @@ def add_newly_held(
     if "held" not in project or not _has_other_differences(document, environment.snapshot):
         return document, []
     try:
-        held = _find_held(project["entry"], get_file(lock).parent, environment)
+        locked = document["facts"]["packages"]
+        held = _find_held(project["entry"], get_file(lock).parent, environment, locked)
     except UsageError as error:
         note = f"{error.message}: only packages count that it imported at the time of the capture"
         return document, [note]

@@ -100,6 +100,30 @@ def test_a_package_that_programs_newly_import_is_a_difference(project: Project) 
     assert [(each.severity, each.where.fact, each.why) for each in found] == [("info", "packages.pandas", UNUSED)]
 
 
+@pytest.mark.slow
+def test_what_only_a_package_reaches_that_may_be_added_may_be_added_too(project: Project) -> None:
+    project.install("keras", "3", "try:\n    import fsspec\nexcept ImportError: ...\n")
+    project.run("capture", "--for", "train.py")
+    project.install("fsspec", "1", "def open_dask():\n    import dask\n")
+    project.install("dask", "1")
+    assert project.differing() == {"packages.fsspec": "info", "packages.dask": "info"}
+    assert project.run("verify").returncode == 0
+    (project.folder / "train.py").write_text("import keras, dask\n", encoding="utf-8")
+    assert project.differing()["packages.dask"] == "error"
+
+
+@pytest.mark.slow
+def test_a_locked_package_may_find_nothing_new(project: Project) -> None:
+    """Beautiful Soup parses with html5lib where it is installed."""
+    project.install("keras", "3", "import bs4\n")
+    project.prefix.install(
+        "beautifulsoup4", "4", {"bs4/__init__.py": "try:\n    import html5lib\nexcept ImportError: ...\n"}
+    )
+    project.run("capture", "--for", "train.py")
+    project.install("html5lib", "1")
+    assert project.differing() == {"packages.html5lib": "error"}
+
+
 def test_the_own_rules_of_a_lockfile_can_be_disregarded(project: Project) -> None:
     project.run("capture", "--for", "train.py")
     project.install("flask", "3")
