@@ -96,7 +96,11 @@ def find_replaced() -> List[str]:
         functions = vars(sys.modules[module]) if module in sys.modules else {}
         for name in chosen or functions:
             function = functions.get(name)
-            if callable(function) and name[0] != "_" and type(function) is not original:
+            if not callable(function) or name[0] == "_":
+                continue
+            # Another original one in its place knows its own name.
+            own = (module, name)
+            if type(function) is not original or (function.__module__, function.__name__) != own:
                 found.append(f"{module}.{name}")
     return sorted(found)
 

@@ -99,7 +99,7 @@ def plug_in(made: Environment) -> dict[str, str]:
 
 
 def add_module(made: Environment) -> dict[str, str]:
-    write(made.folder, {"site-packages/extra.py": "import math\nmath.sin = math.cos\n"})
+    write(made.folder, {"site-packages/extra.py": "import math\nmath.tau = 6\n"})
     return {}
 
 

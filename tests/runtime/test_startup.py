@@ -109,13 +109,15 @@ def test_what_hides_the_module_of_a_known_hook_runs_in_its_place(
         write(path, {"_distutils_hack.py": "import math\n"})
 
 
-@pytest.mark.parametrize(("module", "function"), [(math, "sin"), (builtins, "sum")])
+@pytest.mark.parametrize(
+    ("module", "function", "other"),
+    [(math, "sin", lambda x: x), (builtins, "sum", lambda x: x), (math, "sin", math.cos), (builtins, "sum", math.fsum)],
+)
 def test_a_function_that_was_replaced_is_named(
-    module: ModuleType, function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    module: ModuleType, function: str, other: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever made the code at the start do so: a variable, another file."""
-    original = getattr(module, function)
-    monkeypatch.setattr(module, function, lambda *given: original(*given))
+    monkeypatch.setattr(module, function, other)
     facts = found(tmp_path, {})
     monkeypatch.undo()
     assert facts == {**NOTHING, "replaced": [f"{module.__name__}.{function}"]}
