@@ -61,8 +61,9 @@ def _describe(asked: Dict[str, Any], start: Start) -> Dict[str, object]:
         facts[STARTUP] = sorted(set(entries.values()))
     for path, entry in entries.items():
         found.places[entry] = f"{path}: {opened[path]} opens it at the start of Python"
+    asked_about = {path for path, asker in start.asked.items() if asker not in asked["known"]}
     return {
         "facts": facts,
         "places": found.places,
-        "looked": sorted({*found.list_looked(), *start.opened}),
+        "looked": sorted({*found.list_looked(), *start.opened, *asked_about}),
     }

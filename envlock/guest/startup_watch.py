@@ -15,7 +15,7 @@ from envlock.runtime.host import KERNEL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from types import FrameType
     from typing import Optional
 
@@ -30,6 +30,14 @@ RUNNERS = {
 CUSTOMIZING = ("sitecustomize", "usercustomize")
 LOOKS = ("open", "os.listdir", "os.scandir")
 """The events of files and folders that are looked at: https://docs.python.org/3/library/audit_events.html"""
+QUESTIONS = ("stat", "lstat", "access")
+"""The functions of `os` that raise no event, and tell whether a file exists, or how it is."""
+SUPPORTS = (
+    os.supports_dir_fd,
+    os.supports_effective_ids,
+    os.supports_fd,
+    os.supports_follow_symlinks,
+)
 WRITING = os.O_WRONLY | os.O_RDWR
 
 
@@ -39,11 +47,13 @@ class Start:
     Attributes:
         opened: the files that it opened, or tried to, and the folders that it listed; each with the name of the file
             whose code that was.
+        asked: what it asked about only, as whether it exists.
         modules: the files of the modules that were imported, by name.
     """
 
     def __init__(self) -> None:
         self.opened: dict[str, str] = {}
+        self.asked: dict[str, str] = {}
         self.modules: dict[str, list[str]] = {}
         self.is_over = False
 
@@ -55,13 +65,21 @@ class Start:
         is_written = isinstance(flags, int) and flags & WRITING
         if path is None or isinstance(path, int) or is_written or set(str(mode)) & set("wax+"):
             return
-        # An exception from an audit hook would stop the code.
+        self._note(path, self.opened, sys._getframe(1))
+
+    def ask(self, path: object) -> None:
+        """Note that a function, which was called by the code, asks about a path."""
+        if not self.is_over and not isinstance(path, int):
+            self._note(path, self.asked, sys._getframe(2))
+
+    def _note(self, path: object, noted: dict[str, str], frame: FrameType) -> None:
+        # An exception would stop the code.
         with suppress(Exception):
-            asker = _find_asker(sys._getframe(1))
+            asker = _find_asker(frame)
             if asker is not None:
                 name = os.path.abspath(os.fsdecode(path))  # type: ignore[arg-type]
                 if not name.startswith(KERNEL):
-                    self.opened.setdefault(name, asker)
+                    noted.setdefault(name, asker)
 
     def finish(self) -> None:
         """Note nothing any more."""
@@ -78,15 +96,35 @@ def run_site() -> Start:
     sys.addaudithook(start.observe)
     import site
 
+    originals = {name: getattr(os, name) for name in QUESTIONS}
+    for name, original in originals.items():
+        setattr(os, name, _make_noting(original, start))
     try:
         site.main()
     finally:
+        for name, original in originals.items():
+            setattr(os, name, original)
         start.finish()
     return start
 
 
+def _make_noting(original: Callable[..., object], start: Start) -> Callable[..., object]:
+    """Return a function of `os` that notes what it is asked about."""
+
+    def look(path: object, *args: object, **more: object) -> object:
+        start.ask(path)
+        return original(path, *args, **more)
+
+    for functions in SUPPORTS:
+        if original in functions:
+            functions.add(look)
+    return look
+
+
 def _find_asker(frame: Optional[FrameType]) -> Optional[str]:
     """Return the name of the file whose code is running for `site`; None for `site` itself, which reads .pth files."""
+    while frame is not None and frame.f_globals.get("__name__") in ("genericpath", "posixpath"):
+        frame = frame.f_back
     innermost = frame
     while frame is not None:
         name = frame.f_code.co_name

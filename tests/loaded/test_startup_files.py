@@ -69,6 +69,26 @@ def test_another_file_that_code_at_the_start_opens_by_now_is_a_difference(enviro
     )
 
 
+ASKS = ("os.path.exists({flag!r})", "os.access({flag!r}, os.R_OK)", "pathlib.Path({flag!r}).is_file()")
+
+
+@pytest.mark.parametrize("asks", ASKS)
+def test_code_at_the_start_that_asks_only_whether_a_file_exists_is_seen_to_act(
+    environment: Environment, asks: str
+) -> None:
+    """Nothing opens the file, so that an earlier observation was believed."""
+    flag, hook = environment.folder / "flag", environment.folder / "hook.py"
+    hook.touch()
+    run_at_start(environment, f"import os, pathlib\nif {asks.format(flag=str(flag))}: open({str(hook)!r})\n")
+    environment.run("capture")
+    assert (read_locked(environment), environment.ask()) == ([], [])
+    flag.touch()
+    (line,) = environment.ask()
+    assert line == f"x loaded.startup: not the locked file: {hook}: sitecustomize.py opens it at the start of Python"
+    flag.unlink()
+    assert environment.ask() == []
+
+
 @pytest.mark.parametrize("place", ["sitecustomize.py", "hooks.dist-info/hook.py"])
 def test_a_file_with_a_name_that_facts_hold_elsewhere_is_listed(environment: Environment, place: str) -> None:
     """It was taken for the module, or the metadata of a package, by its name alone."""
