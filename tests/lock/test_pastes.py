@@ -196,6 +196,31 @@ WINDOWS = """
     | NVIDIA-SMI 546.12                 Driver Version: 546.12       CUDA Version: 12.3     |
     |   0  NVIDIA GeForce RTX 4060 ...  WDDM  | 00000000:01:00.0 Off |                  N/A |
 """
+PLATFORMS = """
+    - OS Platform and Distribution: 'Linux-4.14.137+-x86_64-with-Ubuntu-18.04-bionic'
+    - Python version: 3.6
+    tf.__version__: 1.15.0
+"""
+NEW_PLATFORM = """
+    OS: Linux-6.5.0-41-generic-x86_64-with-glibc2.35
+    tf.__version__ = '2.16.1'
+"""
+TENSORBOARD = """
+    --- check: general
+    INFO: os.name: posix
+    --- check: installed_packages
+    INFO: installed: tensorboard==2.0.0
+    INFO: installed: tensorflow-gpu==2.0.0
+    --- check: tensorflow_python_version
+    INFO: tensorflow.__version__: '2.0.0'
+    INFO: tensorflow.__git_version__: 'v2.0.0-rc2-26-g64c3d38'
+"""
+QUOTED = """
+    The file is:
+
+    `FROM nvcr.io/nvidia/cuda:10.0-cudnn7-runtime-ubuntu18.04
+    RUN pip3 install --upgrade pip h5py==2.10.0`
+"""
 
 STATED = {
     "FREEZE": FREEZE,
@@ -221,6 +246,10 @@ STATED = {
     "LOG": LOG,
     "WINDOWS": WINDOWS,
     "TWO_KINDS": TWO_KINDS,
+    "PLATFORMS": PLATFORMS,
+    "NEW_PLATFORM": NEW_PLATFORM,
+    "TENSORBOARD": TENSORBOARD,
+    "QUOTED": QUOTED,
 }
 GOLDEN = Path(__file__).parents[1] / "golden" / "pastes.txt"
 """What each text states: the value, its line, `...` where it is only the beginning, `?` where it is a guess."""

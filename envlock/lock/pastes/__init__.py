@@ -97,8 +97,11 @@ def read_paste(text: str) -> Paste | None:
 
 
 def _unquote(line: str) -> str:
-    """Return a line without the marks of a quotation in a thread, and of PyTorch's report of an environment."""
+    """Return a line without the marks of a quotation or of code in a thread, and of the reports of an
+    environment that PyTorch and TensorBoard print.
+    """
     line = line.replace("\t", " ")
     if line.lstrip().startswith(">"):
         line = re.sub(r"^(\s*>)+ ?", "", line)
-    return re.sub(r"^\[(?:pip3?|conda)\] +", "", line).rstrip()
+    line = re.sub(r"^(?:\[(?:pip3?|conda)\] +|INFO: (?:installed: )?)", "", line)
+    return line.rstrip().strip("`")

@@ -123,6 +123,7 @@ _IMAGES: Mapping[str, Callable[[str, int], Iterator[Statement]]] = {
     "tensorflow/tensorflow": _state_tensorflow,
     "nvcr.io/nvidia/tensorflow": _state_ngc,
     "nvidia/cuda": _state_cuda,
+    "nvcr.io/nvidia/cuda": _state_cuda,
     "python": _state_python,
     "debian": _state_debian,
     "ubuntu": _state_ubuntu,

@@ -28,7 +28,7 @@ _SYSTEMS = ("os platform and distribution", "operating system", "os")
 _MARKS = r"[-*#>\s]*"
 _LABEL = re.compile(
     rf"{_MARKS}({_NAMES}|(?:nvidia )?driver|{'|'.join(_SYSTEMS)})\b"
-    r"(?P<version> version)?(?: *\([^()]*\))? *\**(?P<colon>:?)[\s*]*(?P<value>.*)",
+    r"(?P<version> version|\.__version__)?(?: *\([^()]*\))? *\**(?P<colon>[:=]?)[\s*]*(?P<value>.*)",
     re.ASCII | re.IGNORECASE,
 )
 _VALUE = re.compile(
@@ -43,6 +43,11 @@ _SYSTEM = re.compile(
     r"(?:linux )?(ubuntu|debian)(?: gnu/linux)?(?: ([0-9]{1,2}(?:\.[0-9]{2})?)\b.*)?",
     re.ASCII | re.IGNORECASE,
 )
+_PLATFORM = re.compile(
+    r"['\"]?linux-[\w.+-]+-with-(?:glibc([0-9]+\.[0-9]+)|(ubuntu|debian)-([0-9.]+)-\w+)['\"]?",
+    re.ASCII | re.IGNORECASE,
+)
+"""What `platform.platform()` returns: of the system since Python 3.8 only the C library."""
 
 
 def read_versions(lines: Sequence[Line]) -> Iterator[Statement]:
@@ -66,6 +71,13 @@ def read_versions(lines: Sequence[Line]) -> Iterator[Statement]:
 def _state(name: str, text: str, line: int) -> Iterator[Statement]:
     """Yield what a version beside a name states."""
     if name in _SYSTEMS:
+        platform = _PLATFORM.fullmatch(text)
+        if platform is not None and platform[1]:
+            yield Statement("system.libc", "glibc", line)
+            yield Statement("system.libc_version", platform[1], line)
+        elif platform is not None:
+            yield Statement("system.os", platform[2].lower(), line)
+            yield Statement("system.os_version", platform[3], line)
         system = _SYSTEM.fullmatch(text)
         if system is not None:
             yield Statement("system.os", system[1].lower(), line)
