@@ -13,6 +13,7 @@ import envlock
 from envlock.cli.options import (
     QuietOption,
     find_source,
+    name_interpreter,
     refuse_both,
 )
 from envlock.cli.output import Terminal, emit, talk
@@ -129,7 +130,9 @@ def build(
         typer.Option(
             "--python",
             envvar="ENVLOCK_PYTHON",
-            help="Interpreter of the locked environment, to prove wheels. [default: as `envlock capture --hashes` finds it]",
+            callback=name_interpreter,
+            help="Interpreter or folder of the locked environment, to prove wheels. [default: as `envlock capture "
+            "--hashes` finds it]",
         ),
     ] = None,
     offline: Annotated[

@@ -81,10 +81,7 @@ def _find_environment(context: typer.Context, python: Path | None) -> Path | Non
     if python is not None:
         if not is_named and not _is_called(python):
             talk(f"environment: {python} (ENVLOCK_PYTHON)", quiet=quiet)
-        # The path has lost its `./`, without which PATH would be searched.
-        if os.path.isfile(python):  # noqa: PTH113 (false for any name)
-            return python.absolute()
-        return python
+        return name_interpreter(python)
     try:
         found = find_environment(os.environ, Path.cwd())
     except UsageError:
@@ -94,6 +91,17 @@ def _find_environment(context: typer.Context, python: Path | None) -> Path | Non
     if found.is_choice:
         talk(f"environment: {found.shown} ({found.origin})", quiet=quiet)
     return found.python
+
+
+def name_interpreter(python: Path | None) -> Path | None:
+    """Return the interpreter that a value of `--python` names: a folder is an environment, as for uv."""
+    if python is None:
+        return None
+    # The path has lost its `./`, without which PATH would be searched.
+    for found in (python / "bin" / "python", python):
+        if os.path.isfile(found):  # noqa: PTH113 (false for any name)
+            return found.absolute()
+    return python
 
 
 def _is_called(python: Path) -> bool:
@@ -130,8 +138,8 @@ PythonOption = Annotated[
         "--python",
         envvar="ENVLOCK_PYTHON",
         callback=_find_environment,
-        help="Interpreter of the environment. [default: envlock's own if it has TensorFlow, else the active one, else "
-        "the project's]",
+        help="Interpreter or folder of the environment. [default: envlock's own if it has TensorFlow, else the active "
+        "one, else the project's]",
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]

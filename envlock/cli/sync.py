@@ -15,6 +15,7 @@ from envlock.cli.options import (
     QuietOption,
     find_source,
     list_left_out,
+    name_interpreter,
     refuse_both,
 )
 from envlock.cli.output import Terminal, emit, get_width, has_color
@@ -39,7 +40,8 @@ def sync(
         Path | None,
         typer.Option(
             "--python",
-            help="Interpreter of an existing environment, which is changed.",
+            callback=name_interpreter,
+            help="Interpreter or folder of an existing environment, which is changed.",
         ),
     ] = None,
     dry_run: Annotated[

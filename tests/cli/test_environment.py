@@ -248,6 +248,7 @@ def test_what_was_taken_is_said_where_there_was_a_choice(envlock: Command, tmp_p
         assert (done.returncode, done.stderr) == (0, f"environment: {shown} ({name})\n")
     named = tool("capture", "-o", "-", "--python", sys.executable)
     assert (named.returncode, named.stderr) == (0, "")
+    assert tool("capture", "-o", "-", "--python", sys.prefix).stdout == named.stdout, "by its folder, as for uv"
     # Called as that environment's own, it was named, too.
     handed = {"ENVLOCK_PYTHON": sys.executable, options.FORWARDED: os.path.realpath(Path(sys.executable).parent)}
     assert tool("capture", "-o", "-", environ=handed).stderr == ""
