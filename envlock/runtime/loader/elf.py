@@ -249,7 +249,7 @@ def _read_strings(fd: int, elf: Elf, tags: Tags, loads: List[Segment]) -> None:
 
     if _SONAME in tags:
         elf.soname = read_text(tags[_SONAME][0])
-    elf.needed = [read_text(offset) for offset in tags.get(_NEEDED, ())[:SEGMENT_LIMIT]]
+    elf.needed = [read_text(offset) for offset in tags.get(_NEEDED, ())]
     elf.has_runpath = _RUNPATH in tags
     if elf.has_runpath:
         elf.runpath = read_text(tags[_RUNPATH][0])

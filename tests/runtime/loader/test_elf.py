@@ -39,6 +39,11 @@ def test_everything_the_loader_reads_is_told(tmp_path: Path) -> None:
     assert (found.machine, found.size, found.nodeflib) == (X86_64, len(SOUND), False)
 
 
+def test_every_dependency_of_many_is_told(tmp_path: Path) -> None:
+    names = [f"lib{number}.so" for number in range(300)]
+    assert read_elf(str(write_elf(tmp_path / "a.so", needed=names))).needed == names
+
+
 def test_rpath_counts_only_without_runpath(tmp_path: Path) -> None:
     assert read_elf(str(write_elf(tmp_path / "a.so", rpath="/a"))).rpath == "/a"
     both = read_elf(str(write_elf(tmp_path / "b.so", rpath="/a", runpath="")))
