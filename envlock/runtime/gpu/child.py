@@ -66,9 +66,8 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        version = nvml.ask(
-            pynvml, "nvmlSystemGetNVMLVersion"
-        )  # needs no initialisation since driver 535
+        # Needs no initialisation since driver 535.
+        version = nvml.ask(pynvml, "nvmlSystemGetNVMLVersion")
         return {
             "status": "init-failed",
             "binding": description,

@@ -18,55 +18,55 @@ if TYPE_CHECKING:
 
     from envlock.runtime.gpu.nvml import Answer
 
-INIT: Dict[int, Tuple[str, str]] = {
-    4: (
-        "no-permission",
+INIT: Dict[int, Unavailable] = {
+    4: Unavailable(
         "This user may not open the NVIDIA device nodes; give it read and write access to "
         "/dev/nvidiactl and /dev/nvidia0, /dev/nvidia1, ... (often by adding it to the group "
         "video), or start the container with the GPU option of the engine.",
+        "no-permission",
     ),
-    9: (
-        "driver-not-loaded",
+    9: Unavailable(
         "The NVIDIA driver library is installed, but the kernel module is not loaded; run "
         "`nvidia-smi` or `modprobe nvidia` as root on the machine (not in the container) and look "
         "at `dmesg` if that fails.",
+        "driver-not-loaded",
     ),
-    15: (
-        "gpu-lost",
+    15: Unavailable(
         "A GPU has fallen off the bus (Xid 79 in `dmesg`); reset it, or reboot the machine.",
+        "gpu-lost",
     ),
-    17: (
-        "blocked-by-system",
+    17: Unavailable(
         "The operating system or a sandbox such as gVisor blocks access to the GPU; allow it "
         "there, or run without the sandbox.",
+        "blocked-by-system",
     ),
-    999: (
-        "nvml-unknown",
+    999: Unavailable(
         'NVML gives no reason ("Unknown Error"); search `dmesg` for NVRM, and restart the '
         "container or the machine.",
+        "nvml-unknown",
     ),
 }
-"""NVML's code at nvmlInit -> (our code, sentence)."""
+"""NVML's code at nvmlInit -> why nothing is known."""
 
-DEVICE_CGROUP = (
-    "device-cgroup",
+DEVICE_CGROUP = Unavailable(
     "The device cgroup of this container denies /dev/nvidiactl although its file mode allows it, "
     "as after `systemctl daemon-reload` on the machine; restart the container, and give it the "
     "device nodes explicitly so that it does not happen again.",
+    "device-cgroup",
 )
 
-NO_DEVICE_NODE = (
-    "no-device-node",
+NO_DEVICE_NODE = Unavailable(
     "The NVIDIA kernel module is loaded, but its device nodes do not exist here; start the "
     "container with the GPU option of the engine (docker run --gpus all), or run `nvidia-modprobe "
     "-u -c=0` once on the machine.",
+    "no-device-node",
 )
 
-NO_LIBRARY = (
-    "no-library",
+NO_LIBRARY = Unavailable(
     "There are signs of an NVIDIA GPU, but libnvidia-ml.so.1 is missing; in a container, start it "
     "with the GPU option of the engine (docker run --gpus all), on a machine, install the NVIDIA "
     "driver.",
+    "no-library",
 )
 
 PROBE: Dict[str, str] = {
@@ -190,11 +190,11 @@ WSL_UNKNOWN = (
     "NVML under WSL2 does not report {what}; use a Linux machine if the policy needs it.",
 )
 
-NO_LIBCUDA = (
-    "no-libcuda",
+NO_LIBCUDA = Unavailable(
     "The NVIDIA driver is installed without libcuda.so.1, so CUDA cannot start; start the "
     "container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install the CUDA part of the "
     "driver.",
+    "no-libcuda",
 )
 
 DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, VERSION_MISMATCH, UNKNOWN_ERROR = 9, 12, 18, 999
@@ -219,11 +219,11 @@ def explain_start_failure(
     if code == VERSION_MISMATCH:
         return _explain_version_mismatch(answer, kernel_version)
     if node_errno == errno.EPERM and code in (4, UNKNOWN_ERROR):
-        return Unavailable(DEVICE_CGROUP[1], DEVICE_CGROUP[0])
+        return DEVICE_CGROUP
     if code == DRIVER_NOT_LOADED and kernel_version is not None:
-        return Unavailable(NO_DEVICE_NODE[1], NO_DEVICE_NODE[0])
+        return NO_DEVICE_NODE
     if code in INIT:
-        return Unavailable(INIT[code][1], INIT[code][0])
+        return INIT[code]
     return Unavailable(
         f"NVML cannot be initialized: error {code} (see nvml.h); search `dmesg` for NVRM, and "
         "update nvidia-ml-py if the code is new.",
@@ -236,16 +236,14 @@ def _describe_probe_failure(status: str, answer: Answer) -> str:
         how = f"signal {answer['signal']}"
     else:
         how = f"exit code {answer.get('exit')}"
-    error = "unknown error"
     number = answer.get("errno")
-    if isinstance(number, int):
-        error = os.strerror(number)
+    error = os.strerror(number) if isinstance(number, int) else "unknown error"
     return PROBE[status].format(seconds=answer.get("seconds", 0), how=how, error=error)
 
 
 def _explain_missing_library(detail: Optional[str]) -> Unavailable:
     if detail is None or "No such file" in detail:
-        return Unavailable(NO_LIBRARY[1], NO_LIBRARY[0])
+        return NO_LIBRARY
     return Unavailable(
         f"libnvidia-ml.so.1 cannot be loaded ({detail}); install the NVIDIA driver's library for "
         "this architecture again, or remove a wrong one from LD_LIBRARY_PATH.",
@@ -285,7 +283,7 @@ def explain_missing_answer(code: Union[str, int], what: str, *, wsl2: bool = Fal
 def explain_missing_cuda_version(code: Union[str, int], *, wsl2: bool = False) -> Unavailable:
     """Return why there is no CUDA driver version; here NVML's code 12 is about libcuda."""
     if code == LIBRARY_NOT_FOUND:
-        return Unavailable(NO_LIBCUDA[1], NO_LIBCUDA[0])
+        return NO_LIBCUDA
     return explain_missing_answer(code, "the CUDA driver version", wsl2=wsl2)
 
 

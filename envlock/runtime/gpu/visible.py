@@ -172,9 +172,8 @@ def choose(
 def _select_by_ordinal(ordinals: Sequence[int], gpus: Sequence[Gpu], order: str) -> List[Gpu]:
     kinds = {gpu.kind for gpu in gpus if gpu.kind is not None}
     if ordinals and order != "PCI_BUS_ID" and len(kinds) > 1:
-        raise Undecided(
-            "device-order-unknown"
-        )  # CUDA decides by its own heuristic which GPU is the fastest
+        # CUDA decides by its own heuristic which GPU is the fastest.
+        raise Undecided("device-order-unknown")
     if ordinals and any(gpu.mig == [] for gpu in gpus) and len(gpus) > 1:
         # NVIDIA does not document whether a GPU without instances is counted.
         raise Undecided("mig-ordinals")
