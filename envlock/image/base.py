@@ -184,18 +184,16 @@ def add_config(
 def _look_up_locked_base(base_image: BaseImage, pin_image: Pin) -> Base:
     """Return the base in the lockfile, after asking its registry."""
     image = pin_image(_get_reference(base_image))
-    python = None
-    if base_image.python is not None:
-        python = pin_image(_get_reference(base_image.python))
+    locked = base_image.python
+    python = pin_image(_get_reference(locked)) if locked is not None else None
     base = _make_base(base_image.route, image, python, _get_archive(base_image))
     return replace(base, apt=base_image.apt)
 
 
 def _restore_base(base_image: BaseImage, image: Image | None) -> Base:
     """Return the base in the lockfile, with the config that a build has recorded."""
-    python_from = None
-    if base_image.python is not None:
-        python_from = str(_get_reference(base_image.python))
+    python = base_image.python
+    python_from = str(_get_reference(python)) if python is not None else None
     base = Base(
         _format_reference(_get_reference(base_image)),
         base_image.route,

@@ -236,11 +236,8 @@ def plan(
         UsageError: required wheels are not available.
     """
     facts = lock.facts
-    tensorflow = python_version = None
-    if facts.tensorflow is not None:
-        tensorflow = facts.tensorflow.version
-    if facts.python is not None:
-        python_version = facts.python.version
+    tensorflow = facts.tensorflow.version if facts.tensorflow is not None else None
+    python_version = facts.python.version if facts.python is not None else None
     ngc = _get_ngc_release(base)
     recipe = _find_recipe(tensorflow)
     variables = find_variables(recipe, ngc)

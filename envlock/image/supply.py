@@ -303,9 +303,7 @@ def find_unknown(lock: Lockfile, base: Base) -> tuple[Base, Unknown]:
     Raises:
         UsageError: the project names a package or an archive that is malformed.
     """
-    wheels: tuple[str, ...] = ()
-    if base.route not in COMPLETE:
-        wheels = tuple(identity.list_unhashed(lock))
+    wheels = () if base.route in COMPLETE else tuple(identity.list_unhashed(lock))
     wanted = read_apt_request(lock.base_image)
     if get_locked_request(base.apt) == wanted:
         return base, Unknown(wheels)

@@ -53,9 +53,8 @@ def _find(words: List[str]) -> Callable[..., object]:
     found: object = import_module(words[0])
     for place, word in enumerate(words[1:-1], 1):
         if not hasattr(found, word):
-            import_module(
-                ".".join(words[: place + 1])
-            )  # a submodule that has not been imported yet
+            # A submodule that has not been imported yet.
+            import_module(".".join(words[: place + 1]))
         found = getattr(found, word)
     function: Callable[..., object] = getattr(found, words[-1])
     return function

@@ -169,11 +169,8 @@ class DivergeEvidence(Evidence):
 
     def to_json(self) -> dict[str, object]:
         """Return JSON values; pipelines, other causes, threads and notes are findings or notes."""
-        operation = maker = None
-        if self.record is not None:
-            operation = self.record.to_json()
-        if self.maker is not None:
-            maker = self.maker.to_json()
+        operation = self.record.to_json() if self.record is not None else None
+        maker = self.maker.to_json() if self.maker is not None else None
         return {
             "verdict": self.verdict,
             "target": self.target,

@@ -36,7 +36,7 @@ SEEDS_AT = {
 UNSTABLE = frozenset(
     {"metadata", "shared_name", "container", "token", "config_proto", "executor_type", "config"}
 )
-"""Attributes that are another in every process, or about how and not what."""
+"""Attributes that differ from process to process, or that say how, and not what, is computed."""
 UNSEEDED = ((0, 0), (None, None))
 """The seeds of an operation without any: TensorFlow writes a seed that happens to be (0, 0) as
 another one (tensorflow/python/framework/random_seed.py). Graphs that leave out what is the default
@@ -102,16 +102,12 @@ def findings(graph: Graph, *, switched_on: bool) -> list[Finding]:
 
 
 def _make_finding(rule: str, node: str, message: str, *, softened: bool) -> Finding:
-    row, where = load_dataset_rules()[rule], Where(operation=node)
-    severity = row.severity
-    if softened:
-        severity = INFO
-        message = f"{message}; op determinism prevents this"
+    row = load_dataset_rules()[rule]
     return Finding(
         rule,
-        severity,
-        where,
-        message=message,
+        INFO if softened else row.severity,
+        Where(operation=node),
+        message=f"{message}; op determinism prevents this" if softened else message,
         why=row.why,
         fix=row.fix,
         source=find_reference(row.source),

@@ -28,11 +28,8 @@ def describe_ranking(candidates: Iterable[Candidate], needs: BaseNeeds) -> dict[
 
 
 def _describe_candidate(candidate: Candidate, needs: BaseNeeds) -> dict[str, object]:
-    python_from = archive = None
-    if candidate.python_from is not None:
-        python_from = str(candidate.python_from)
-    if candidate.python_archive is not None:
-        archive = asdict(candidate.python_archive)
+    python_from = str(candidate.python_from) if candidate.python_from is not None else None
+    archive = asdict(candidate.python_archive) if candidate.python_archive is not None else None
     return {
         "route": candidate.route,
         "image": str(candidate.reference),

@@ -156,10 +156,8 @@ def collect_needs(
     gpu = facts.gpu or GpuFacts()
     compiler = python.compiler.strip() if python.compiler else None
     os_release = f"{system.os} {system.os_version}" if system.os and system.os_version else None
-    libc = None
     # Versions of another C library cannot be compared with those of images.
-    if system.libc == "glibc":
-        libc = _accept_version(system.libc_version)
+    libc = _accept_version(system.libc_version) if system.libc == "glibc" else None
     libraries: Section = (facts.model_dump(include={"cuda"}, exclude_unset=True), unavailable or {})
     has_cuda = _has_cuda(tensorflow, facts)
     return BaseNeeds(

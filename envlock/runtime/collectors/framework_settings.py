@@ -103,13 +103,11 @@ def _list_unlisted(host: Host, name: str, library: object) -> List[str]:
 def _collect_setting(row: Tree, host: Host, library: object) -> Fact:
     """Return a setting as it may be recorded in a lockfile; None if it is not set."""
     name = row["name"]
-    value = at_start = None
-    if name.isupper():  # the others are not variables
-        value = host.environ.get(name)
+    is_variable = name.isupper()
+    value = host.environ.get(name) if is_variable else None
     if library is None:
         return make_recordable(value, row)
-    if name.isupper():
-        at_start = host.start_environ().get(name)
+    at_start = host.start_environ().get(name) if is_variable else None
     in_effect = _read_setting(library, row.get("config"))
     if in_effect is None:
         if value == at_start:
@@ -144,9 +142,8 @@ def _read_setting(library: object, path: Optional[str]) -> Optional[str]:
             value = value()
         if value is library:
             return None
-        return str(
-            getattr(value, "value", value)
-        ).lower()  # `value`: that of a member of an enumeration
+        # A member of an enumeration has its value in `value`.
+        return str(getattr(value, "value", value)).lower()
     except (AttributeError, TypeError, RuntimeError, ValueError):
         return None
 
