@@ -25,6 +25,7 @@ Call = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+\((\{seed\})?\)$
 Range = Annotated[str, Field(pattern=r"^(>=\d+\.\d+)?,?(<\d+\.\d+)?$")]
 Sources = Annotated[list[Text], Field(min_length=1)]
 Severity = Literal["error", "warning", "info"]
+Circumstance = Literal["gpu", "several-gpus", "nvlink-sharp", "horovod"]
 
 
 class Solution(Row):
@@ -85,10 +86,13 @@ class Source(Row):
         """Return whether a TensorFlow version has this source of noise by default."""
         return matches_version(self.affected, tensorflow)
 
-    def find_solutions(self, tensorflow: str, *, ngc: bool = False) -> list[Solution]:
-        """Return the remedies for a TensorFlow version; NVIDIA's own remedies only with `ngc`."""
-        fitting = [row for row in self.solutions if matches_version([row.tensorflow], tensorflow)]
-        return [row for row in fitting if ngc or row.ngc is None]
+    def find_solutions(self, tensorflow: str) -> list[Solution]:
+        """Return the remedies for a TensorFlow version, without those of NVIDIA's builds alone."""
+        return [
+            row
+            for row in self.solutions
+            if row.ngc is None and matches_version([row.tensorflow], tensorflow)
+        ]
 
 
 class Code(Row):
@@ -115,7 +119,7 @@ class Dangerous(Row):
     set: bool = False
     tensorflow: Specifiers = Field(default=["*"])
     keras: Text | None = None
-    when: Literal["gpu", "several-gpus", "nvlink-sharp", "horovod"] | None = None
+    when: Circumstance | None = None
     severity: Severity
     why: Sentence
 
@@ -133,7 +137,7 @@ class Needed(Row):
     accepts: tuple[str, ...] = ()
     tensorflow: Specifiers = Field(default=["*"])
     build: Literal["stock", "nvidia"] | None = None
-    when: Literal["gpu", "several-gpus", "nvlink-sharp", "horovod"] | None = None
+    when: Circumstance | None = None
     severity: Severity
     why: Sentence
 
