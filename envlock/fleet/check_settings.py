@@ -115,14 +115,13 @@ def iter_differences(
     """
     for name, setting in SETTINGS.items():
         stated = [each for each in statements if setting.is_stated(each)]
-        kinds = _group_by_value(stated, name)
-        values = {members[0][name] for members in kinds}
-        other = []
-        if name in judge and kinds and judge[name] not in values:
-            other.append(f"this check {setting.describe(judge[name])}")
-        # A list of nodes that is named is shown: only where there is a difference.
-        if len(values) + len(other) > 1:
-            words = _list_values(name, setting, kinds, places) + other
+        groups = _group_by_value(stated, name)
+        values = {members[0][name] for members in groups}
+        own = []
+        if name in judge and groups and judge[name] not in values:
+            own.append(f"this check {setting.describe(judge[name])}")
+        if len(values) + len(own) > 1:
+            words = _list_values(name, setting, groups, places) + own
             yield setting.rule, f"{setting.what}: {', '.join(words)}"
 
 
@@ -131,14 +130,14 @@ def _group_by_value(statements: Sequence[Statement], name: str) -> List[Members]
 
 
 def _list_values(
-    name: str, setting: Setting, kinds: Sequence[Members], places: Places
+    name: str, setting: Setting, groups: Sequence[Members], places: Places
 ) -> List[str]:
     words = [
         f"{places.describe(members)} {setting.describe(members[0][name])}"
-        for members in kinds[:SHOWN]
+        for members in groups[:SHOWN]
     ]
-    if len(kinds) > SHOWN:
-        words.append(f"{len(kinds) - SHOWN:,} more")
+    if len(groups) > SHOWN:
+        words.append(f"{len(groups) - SHOWN:,} more")
     return words
 
 

@@ -50,19 +50,22 @@ def parse_snapshot(answer: Mapping[str, object], who: str) -> Snapshot:
     """
     facts = answer.get("facts")
     unavailable = answer.get("unavailable")
-    names, required = answer.get("tooling", []), answer.get("required", [])
+    tooling, required = answer.get("tooling", []), answer.get("required", [])
     if (
         not isinstance(facts, dict)
         or not isinstance(unavailable, dict)
-        or not isinstance(names, list)
+        or not isinstance(tooling, list)
         or not isinstance(required, list)
         or not all(map(_is_reason, unavailable.values()))
     ):
         raise FactError(
             f"{who} gave an answer that is not one", hint="envlock needs Python 3.8 or newer there"
         )
-    texts = ([name for name in found if isinstance(name, str)] for found in (names, required))
-    return Snapshot(facts, unavailable, *texts)
+    return Snapshot(facts, unavailable, _keep_texts(tooling), _keep_texts(required))
+
+
+def _keep_texts(values: list[object]) -> list[str]:
+    return [value for value in values if isinstance(value, str)]
 
 
 def _is_reason(value: object) -> bool:

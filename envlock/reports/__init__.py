@@ -34,7 +34,7 @@ def render(
     one.
 
     Args:
-        report: of a command.
+        report: that of any command.
         format: one of FORMATS.
         color: a terminal will show it.
         width: columns of that terminal, at which text is wrapped.

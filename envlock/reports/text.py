@@ -79,7 +79,7 @@ def _disarm_line(line: str) -> str:
     return line
 
 
-def hang_lines(lines: Iterable[tuple[str, str]], width: int) -> Iterator[tuple[str, str]]:
+def hang_lines(lines: Lines, width: int) -> Iterator[tuple[str, str]]:
     """Yield (style, line) pairs in which no line is longer than a width, as far as words allow, each
     part of a long one below the first word of its sentence.
 
@@ -99,7 +99,6 @@ def hang_lines(lines: Iterable[tuple[str, str]], width: int) -> Iterator[tuple[s
             subsequent_indent=indent,
             break_long_words=False,
             break_on_hyphens=False,
-            drop_whitespace=True,
         )
         for part in parts:
             yield style, part

@@ -130,8 +130,7 @@ def digest_installed(distribution: Distribution) -> Optional[str]:
     """Return the digest of the installed code of a distribution, as its RECORD lists it; None
     without a RECORD.
 
-    Its metadata is left out, as they name the folder, and scripts, as installers write their first
-    line.
+    Metadata, which names the folder, and scripts, whose first line installers write, are left out.
     """
     record = distribution.read("RECORD")
     if record is None:
@@ -147,7 +146,7 @@ def _is_generated(row: str) -> bool:
 
 
 def list_modules(folder: str) -> Iterator[str]:
-    """Yield the names of the modules in the folder of a project, whatever lists them.
+    """Yield the names of the modules in the folder of a project, also of those that its build leaves out.
 
     Raises:
         OSError: it cannot be read.

@@ -31,7 +31,7 @@ class Resumption:
     """Notes what was alive and not in the checkpoint, whenever a program restores one."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Watch nothing until `watch` is called."""
         self.lost: Set[str] = set()
 
     def watch(self) -> None:

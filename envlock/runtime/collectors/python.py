@@ -26,7 +26,7 @@ TINY, SMALLEST = "1e-30", "2.2250738585072014e-308"
 
 
 ARITHMETIC = "arithmetic"
-"""What of the section `loaded` says how a process computes after its imports."""
+"""The fact of the section `loaded` that says how a process computes after its imports."""
 
 
 def collect(host: Host) -> Tree:

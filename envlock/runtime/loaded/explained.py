@@ -1,8 +1,8 @@
 """Which files of a process need no second look: those that were explained before and have not changed.
 
-Of a file whose content decides, the note has the state and the path. Of a module that a package lists, or that is the
-program's own, it has the path alone: to look at 2,700 files would take longer than all else. That holds while the folders
-of packages are as they were.
+The note has a line for each. Where the content decides, it is the state and the path; for a module that a package lists, or
+that is the program's own, it is the path alone, because the states of 2,700 files would take longer than all else. A note
+counts only while the folders of packages are unchanged.
 """
 
 from __future__ import annotations
