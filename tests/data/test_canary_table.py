@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from envlock.data.canary_tables import Cause, load_canary_table
 from envlock.data.determinism import load_operation_groups
-from envlock.data.replay_table import load_replay_table
+from envlock.data.replay_table import ReplayTable, load_replay_table
 from envlock.runtime.tables import table
 from tests.ground import battery
 
@@ -51,6 +51,12 @@ def test_a_malformed_row_is_refused(change: dict[str, Any]) -> None:
     row = TABLE.cause[0].model_dump()
     with pytest.raises(ValidationError):
         Cause.model_validate({**row, **change})
+
+
+@pytest.mark.parametrize("change", [{"positive": ["Unknown"]}, {"operations": [*load_replay_table().operations] * 2}])
+def test_a_list_that_contradicts_itself_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="operations that are not in the list, or twice"):
+        ReplayTable.model_validate({**load_replay_table().model_dump(), **change})
 
 
 def test_no_operation_that_is_run_from_a_lockfile_touches_a_file_python_or_the_state_of_a_process() -> None:

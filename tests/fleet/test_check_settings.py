@@ -38,6 +38,14 @@ def compare(*changes: dict[str, Any], **words: Any) -> Any:
     return reduction(statements, {statement["root"]: found for statement, found in made}, len(made), **words)[0]
 
 
+@pytest.mark.parametrize(("kinds", "more"), [(5, False), (6, True)])
+def test_five_values_of_a_setting_are_listed(kinds: int, more: bool) -> None:
+    found = compare(*({"lock": str(number) * 32} for number in range(kinds))).findings
+    (message,) = [finding.message for finding in found if finding.rule == "rank-lockfile"]
+    assert message.count("sha256:") == 5
+    assert message.endswith("more") == more
+
+
 def test_each_setting_of_a_rank_is_compared() -> None:
     assert OTHER.keys() == SETTINGS.keys()
     assert compare({}, {}, {}).match

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envlock.reports import render
-from envlock.reports.text import hang_lines
+from envlock.reports.text import NARROW, hang_lines
 from envlock.runtime.report import ERROR, Finding, Report
 
 LONG = "The number of threads of NumPy's matrix product, hence its bits"
@@ -30,7 +30,8 @@ def test_a_line_hangs_below_its_first_word(line: str, wrapped: list[str]) -> Non
 
 
 def test_a_narrow_terminal_wraps_for_itself() -> None:
-    assert list(hang_lines([("plain", LONG)], 30)) == [("plain", LONG)]
+    assert list(hang_lines([("plain", LONG)], NARROW - 1)) == [("plain", LONG)]
+    assert len(list(hang_lines([("plain", LONG)], NARROW))) == 2
 
 
 def test_only_a_terminal_wraps() -> None:
