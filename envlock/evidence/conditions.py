@@ -5,11 +5,8 @@ not be read as one on the program without it. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
-from envlock.runtime.report import Evidence, Report, clean
-
-Reported = TypeVar("Reported", bound=Evidence)
+from envlock.runtime.report import clean
 
 SEED = 7
 """Of runs whose values do not count: any number, but initial weights and batches have to be the same in all."""
@@ -24,11 +21,3 @@ def describe_conditions(seed: int | None, variables: Mapping[str, str] = {}) -> 
     if not words:
         return ""
     return f", with {' and '.join(words)} by envlock"
-
-
-def add_conditions(
-    report: Report[Reported], seed: int | None, variables: Mapping[str, str] = {}
-) -> Report[Reported]:
-    """Return the report whose headline says what envlock has set."""
-    report.headline += describe_conditions(seed, variables)
-    return report

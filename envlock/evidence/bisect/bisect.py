@@ -27,7 +27,7 @@ from envlock.evidence.bisect.bisection import (
     read_variables,
     read_versions,
 )
-from envlock.evidence.conditions import add_conditions
+from envlock.evidence.conditions import describe_conditions
 from envlock.evidence.diverge import two_traces
 from envlock.evidence.diverge.observed_runs import Request
 from envlock.evidence.diverge.trace_recording import record as write_trace
@@ -261,7 +261,8 @@ def search(bench: Bench, differences: Differences) -> Report[BisectEvidence]:
     given = [f"{name}={value}" for name, value in sorted(variables.items()) if value is not None]
     if given:
         report.notes.append(clean(f"set for the runs of the first side: {', '.join(given)}"))
-    return add_conditions(report, bench.seed)
+    report.headline += describe_conditions(bench.seed)
+    return report
 
 
 def describe_finding(finding: Finding) -> str:

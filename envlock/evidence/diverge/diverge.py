@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envlock.evidence.conditions import add_conditions
+from envlock.evidence.conditions import describe_conditions
 from envlock.evidence.diverge import two_traces
 from envlock.evidence.diverge.debug import debug
 from envlock.evidence.diverge.evidence import DivergeEvidence
@@ -52,7 +52,9 @@ def diverge_script(
         steps=steps,
         seed=program.seed,
     )
-    return add_conditions(debug(request, progress.say), program.seed)
+    report = debug(request, progress.say)
+    report.headline += describe_conditions(program.seed)
+    return report
 
 
 def record_trace(

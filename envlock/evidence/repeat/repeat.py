@@ -11,7 +11,7 @@ from pathlib import Path
 
 from envlock.evidence import repeated_runs as numerics
 from envlock.evidence import results
-from envlock.evidence.conditions import add_conditions
+from envlock.evidence.conditions import describe_conditions
 from envlock.evidence.program import Program
 from envlock.evidence.repeat.matrices import compute_matrices, count_bytes
 from envlock.evidence.repeat.outcome import Outcome, RepeatEvidence, report
@@ -92,7 +92,8 @@ def repeat(
             variables[HASH_SEED] = plan.hash_seed
         elif plan.seed is not None and HASH_SEED not in os.environ:
             variables[HASH_SEED] = str(plan.seed % 2**32)
-        return add_conditions(made, plan.seed, variables)
+        made.headline += describe_conditions(plan.seed, variables)
+        return made
 
 
 def _describe_plan(plan: Plan) -> dict[str, str]:
