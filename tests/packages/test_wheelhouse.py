@@ -243,3 +243,10 @@ def test_the_hash_counts_and_not_the_size_alone(tmp_path: Path) -> None:
     (tmp_path / package.wheel.name).write_bytes(CONTENTS["aa"])
     assert not wheelhouse.is_wheel(tmp_path / package.wheel.name, package.wheel)
     assert wheelhouse.is_wheel(tmp_path / package.wheel.name, _package("aa").wheel)
+
+
+def test_a_wheel_whose_bytes_are_others_leaves_the_cache(tmp_path: Path) -> None:
+    wheel = tmp_path / "aa-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"other bytes")
+    assert wheel_cache.find_intact(wheel, "0" * 64) is None
+    assert not wheel.exists()
