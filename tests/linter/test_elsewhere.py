@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from envlock.linter.linter import Settings, lint
+from envlock.linter.places import Places
 from tests.linter.test_program import rules
 from tests.machines import write
 
@@ -122,6 +123,9 @@ def test_a_file_named_as_a_library_hides_it_only_outside_a_package(
         "in the package's own": {"mine/gym.py": ["ENV209"]},
         "the package's": {},
     }
+    # No file of the package is imported by that, either.
+    assert Places(["mine/__init__.py", "mine/gym.py"]).find_files(("gym",), ("mine",)) == []
+    assert Places(["gym.py"]).find_files(("gym",), ()) == [0]
 
 
 @pytest.mark.parametrize(("again", "rule"), [("tf = tf.compat.v1\n", []), ("", ["ENV109"])])

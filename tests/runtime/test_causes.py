@@ -20,7 +20,7 @@ from envlock.runtime.report import (
     find_causes,
     show,
 )
-from envlock.runtime.short_report import suggest_way
+from envlock.runtime.short_report import LINES, in_short, suggest_way
 
 
 def differs(
@@ -246,3 +246,10 @@ def test_a_name_stands_for_facts_that_a_lockfile_can_have() -> None:
     assert list_patterns("packages.machine", ["machine"]) == ["packages.machine.**"]
     machine = [path for path in MOVED["driver"] if is_machine(path.replace(".**", ""))]
     assert len(machine) == len(MOVED["driver"])
+
+
+def test_a_refusal_fits_a_terminal() -> None:
+    many = [differs(f"packages.package-{number}.version") for number in range(40)]
+    for finding in many:
+        finding.why, finding.fix = "It counts.", "Change it."
+    assert len(in_short(Report(many, policy="strict")).splitlines()) == LINES

@@ -40,6 +40,10 @@ GRAPHS = {
     "without a seed": (mapped("MapDataset", replace(UNIFORM, attributes={"seed": 0, "seed2": 0})), ["ENV505"]),
     "in parallel": (mapped(PARALLEL, UNIFORM), ["ENV504"]),
     "in parallel by one": (mapped(PARALLEL, UNIFORM, calls=1), ["ENV506"]),
+    "in parallel by an unknown number": (
+        Graph(Body((Node("last", PARALLEL, functions={"f": "function"}),)), {"function": Body((UNIFORM,))}),
+        ["ENV504"],
+    ),
     "a generator": (mapped(PARALLEL, Node("out", "RngReadAndSkip")), ["ENV507"]),
     "a variable": (mapped(PARALLEL, Node("out", "ReadVariableOp")), []),
     "a call": (mapped(PARALLEL, Node("out", "StatefulPartitionedCall")), []),

@@ -114,6 +114,15 @@ def test_known_digests_are_the_locks_then_the_published_ones() -> None:
         assert Trust().find_digest(parse(unknown)) is None
 
 
+def test_a_tag_that_has_moved_stands_for_its_newest_image() -> None:
+    (moved,) = [row for row in TABLES.ngc.digest if row.earlier]
+    ngc = TABLES.ngc.model_copy(update={"digest": TABLES.ngc.digest[::-1]})
+    assert Trust(tables=TABLES.model_copy(update={"ngc": ngc})).find_digest(parse(f"{NGC}:{moved.tag}")) not in (
+        None,
+        moved.digest,
+    )
+
+
 def test_a_machine_has_a_platform() -> None:
     assert get_machine("linux/arm64") == "aarch64"
     with pytest.raises(KeyError):
