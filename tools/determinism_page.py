@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
 from envlock.data import determinism as tables
 
 INTRODUCTION = """\
@@ -140,19 +143,30 @@ def _invalid() -> str:
 def _sources(through: str) -> str:
     rows = tables.load_source_table().source
     parts = [
-        f"## Sources of nondeterminism\n\nBy what op determinism does in TensorFlow {through}; affected versions in brackets.\n"
+        "## Sources of nondeterminism\n\n"
+        f"By what op determinism does in TensorFlow {through}; affected versions, from 1.15 on, in brackets.\n"
     ]
     for latest, meaning in LATEST.items():
-        sources = "".join(_source(row) for row in rows if row.latest == latest)
+        sources = "".join(
+            _source(row)
+            for row in rows
+            if row.latest == latest and (not row.affected or any(map(_is_shown, row.affected)))
+        )
         parts.append(f"### {meaning}\n\n{sources}")
     return "\n".join(parts)
 
 
 def _source(row: tables.Source) -> str:
     affected = ", ".join(row.affected) or "where switched on"
-    told = [_solution(each, row.affected) for each in row.solutions]
+    told = [_solution(each, row.affected) for each in row.solutions if _is_shown(each.tensorflow)]
     told += [_measurement(each) for each in row.measured]
     return f"- `{row.id}`: {row.component} ({affected}). {'; '.join(told)}.\n"
+
+
+def _is_shown(versions: str) -> bool:
+    """Return whether a range reaches TensorFlow 1.15, the oldest on a Python on which envlock runs."""
+    ends = (each.version for each in SpecifierSet(versions) if each.operator == "<")
+    return all(Version(end) > Version("1.15") for end in ends)
 
 
 def _solution(row: tables.Solution, affected: Sequence[str]) -> str:

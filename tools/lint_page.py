@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import unified_diff
+
 from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
 
 HEAD = """\
@@ -10,9 +12,8 @@ HEAD = """\
 
 `envlock lint` finds ENV0 to ENV3 in Python code, and `envlock.lint_dataset` finds ENV5 in the graph of a dataset. An
 error is code that does not do what it says, does not run, or (ENV5) differs from run to run. A warning is code that
-differs, or can differ, from run to run. Information does not change the exit code. From
-the first release on, names stay; before it, ENV111 and ENV112 became ENV109, and ENV105 and ENV110 went.
-What rules say about GPUs is from sources, not measured. A test runs the linter on each example and on what to use instead.
+differs, or can differ, from run to run. Information does not change the exit code. From the first release on, names stay.
+What rules say about GPUs is from sources, not measured. A test runs the linter on each example (-), and on its correction (+).
 
 """
 
@@ -38,5 +39,8 @@ def _section(row: LintRule) -> str:
     title = f"{row.title[0].upper()}{row.title[1:]}{versions}"
     example = ""
     if row.before:
-        example = f"\n```python\n{row.before}```\n\nUse instead:\n\n```python\n{row.after}```\n"
+        lines = unified_diff(row.before.splitlines(), row.after.splitlines(), n=99, lineterm="")
+        # Without the names of files and the line numbers.
+        changed = "\n".join(line.rstrip() for line in list(lines)[3:])
+        example = f"\n```diff\n{changed}\n```\n"
     return f"\n## {row.id}\n\n{title}.\n\n{row.why}\n\nFix: {row.fix}\n{example}\nSource: {known}\n"

@@ -19,11 +19,9 @@ HEAD = """\
 <!-- written by tools/generate.py from tests/remedies/remedies.toml -->
 # Was the remedy right? Each line, obeyed
 
-A verdict is half of the job; the other half is the line below it. For each remedy that is obeyed, a test (named in
-`tests/remedies/remedies.toml`) makes the state, reads the printed line, does what it says (a command, a variable with its
-value, or a sentence) and asks envlock again. The answer has to be green, or another finding than before: never the same,
-never a circle, never a line that cannot be typed. What a verdict is worth is counted on [the page of the
-oracle](../concepts/oracle.md).
+For each remedy that is obeyed, a test (named in `tests/remedies/remedies.toml`) makes the state, reads the line below the
+verdict, does what it says (a command, a variable with its value, or a sentence) and asks envlock again. The answer has to be
+green, or another finding than before. What a verdict is worth is counted on [the page of the oracle](../concepts/oracle.md).
 
 """
 TITLES = {

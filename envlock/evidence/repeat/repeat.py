@@ -196,8 +196,7 @@ def compare_saved(
     python: Path | None = None,
     progress: Progress = SILENT,
 ) -> Report[RepeatEvidence]:
-    """Return the distances between the runs in two folders, which are named A0, A1 ... and B0, B1
-    ...
+    """Return the distances between the runs in two folders: A0, A1 and so on, and B0, B1 and so on.
 
     Raises:
         UsageError: a folder was not written by `save`, or is damaged; or both are one folder.
