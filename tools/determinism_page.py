@@ -95,29 +95,24 @@ def _recipes() -> str:
 
 
 def _variables() -> str:
-    rows = []
+    rows: list[tuple[str, str]] = []
     for row in tables.load_variable_table().variable:
         for bad in row.dangerous:
             told = "any value" if bad.set else _code(bad.values)
-            rows.append(
-                (
-                    f"`{row.name}`",
-                    f"{told}{_where(bad.tensorflow, bad.keras, bad.when)}",
-                    bad.severity,
-                    bad.why,
-                )
-            )
+            where = _where(bad.tensorflow, bad.keras, bad.when)
+            rows.append((bad.severity, f"`{row.name}`, {told}{where}: {bad.why}"))
         for need in row.needed:
-            told = (
-                f"unset, `{need.value}` is needed{_where(need.tensorflow, need.build, need.when)}"
+            where = _where(need.tensorflow, need.build, need.when)
+            rows.append(
+                (need.severity, f"`{row.name}`, unset, `{need.value}` is needed{where}: {need.why}")
             )
-            rows.append((f"`{row.name}`", told, need.severity, need.why))
-    return (
-        "## Variables and values to avoid\n\n"
-        + _table(("variable", "value", "severity", "why"), rows)
-        + _unread()
-        + _invalid()
+    lists = "".join(
+        f"### By severity: {severity}\n\n"
+        + "".join(f"- {told}\n" for each, told in rows if each == severity)
+        + "\n"
+        for severity in ("error", "warning", "info")
     )
+    return f"## Variables and values to avoid\n\n{lists}{_unread()}{_invalid()}"
 
 
 def _unread() -> str:
@@ -127,7 +122,7 @@ def _unread() -> str:
         for row in tables.load_variable_table().variable
         if row.meant is not None
     ]
-    return f"\nNo TensorFlow reads these names: {', '.join(names)}.\n"
+    return f"A warning, as no TensorFlow reads these names: {', '.join(names)}.\n"
 
 
 def _invalid() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -41,8 +42,8 @@ def page() -> str:
     return (
         f"{HEAD}\n## Functions\n"
         + "".join(_section(name, _signature(name, each), each) for name, each in functions.items())
-        + "\n## Classes\n"
-        + "".join(_section(name, name, each) for name, each in others.items())
+        + "\n## Classes\n\n"
+        + "".join(f"- `{name}`: {_summary(each)}.\n" for name, each in others.items())
         + "\n## Errors\n\nAll are an `EnvlockError`, and have a `message`, a `hint` (or None) and an `exit_code`.\n\n"
         + "| error | raised for | exit code |\n|---|---|---|\n"
         + "".join(
@@ -77,4 +78,7 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, Path):
         return repr(str(value))
+    kind: Any = type(value)
+    if dataclasses.is_dataclass(value) and value == kind():
+        return f"{kind.__name__}()"
     return "..." if repr(value).startswith("<") else repr(value)
