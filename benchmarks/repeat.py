@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
-REPEAT = [sys.executable, "-m", "envlock", "repeat", "--quiet"]
+REPEAT = [sys.executable, "-m", "envlock", "repeat"]
 
 BARE = """
 import sys

@@ -229,7 +229,7 @@ def test_no_name_of_a_file_moves_a_terminal(envlock: Command) -> None:
     ("words", "said"),
     [
         (["--x\u202e"], "No such option: --x\\u202e"),
-        (["export", "-q\u2067"], "No such option: -\\u2067"),
+        (["capture", "-q\u2067"], "No such option: -\\u2067"),
         (["verify", "a", "\x1b[31m\u202e"], "Got unexpected extra argument(s) (\\x1b[31m\\u202e)"),
     ],
 )

@@ -51,9 +51,9 @@ def fresh(held: dict[str, Any]) -> dict[str, Any]:
 def test_capture_then_build(bed: Bed, stock: Path, python: Path, tmp_path: Path) -> None:
     lock = fresh(captured(bed, bed.python, stock, system=False))
     own = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_CONFIG_FILE": "/dev/null"}
+    own["ENVLOCK_INDEX_URL"] = (tmp_path / "index").as_uri()
     made = Project(bed, tmp_path / "project", lock, own)
-    options = ("--python", str(python), "-i", (tmp_path / "index").as_uri())
-    done = made("build", "--base", bed.python, *options)
+    done = made("build", "--base", bed.python, "--python", str(python))
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert "proving the wheels of 2 packages\n2 of 2 packages have a proven wheel\n" in done.stderr
     assert f"filling {tmp_path}/cache/envlock/wheelhouse: 2 wheels\n" in done.stderr

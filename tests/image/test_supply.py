@@ -198,7 +198,8 @@ def test_the_command_writes_what_it_found(
     from envlock.__main__ import main
 
     Path("envlock.lock").write_bytes(dump(fresh(python)))
-    monkeypatch.setattr(sys, "argv", ["__main__.py", "build", "-o", "made", "--python", str(python), "-i", index.url])
+    monkeypatch.setattr(sys, "argv", ["__main__.py", "build", "-o", "made", "--python", str(python)])
+    monkeypatch.setenv("ENVLOCK_INDEX_URL", index.url)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code in (0, None)
