@@ -38,8 +38,9 @@ from envlock.packages.closure import is_held
 from envlock.packages.folder_packages import list_folder_packages, renew_folders
 from envlock.packages.hash import HashRequest, hash_packages
 from envlock.packages.proofs import describe_proofs
-from envlock.packages.vendor import vendor
+from envlock.packages.vendor import fill_wheelhouse
 from envlock.reports.progress import SILENT, Progress
+from envlock.runtime import lockfile
 from envlock.runtime.errors import (
     EnvironmentMismatch,
     FactError,
@@ -432,11 +433,13 @@ def _fill(
         return files
     if set(files) - set(at_hand):
         progress.say(f"filling {sources.folder}: {count(len(wheels), 'wheel')}")
-    done = vendor(
+    wanted = {wheel.name for wheel in wheels}
+    proven, _ = identity.list_proven(lock, lockfile.NAME)
+    done = fill_wheelhouse(
         lock,
+        [package for package in proven if package.name in wanted],
         sources.folder,
-        indexes=sources.indexes,
-        only=[wheel.name for wheel in wheels],
+        sources.indexes,
         offline=sources.offline,
         progress=progress,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from functools import partial
@@ -13,7 +13,7 @@ from pathlib import Path
 from packaging.utils import parse_wheel_filename
 
 from envlock.lock.locks import get_name, load_lock
-from envlock.packages.identity import list_proven, split_left_out
+from envlock.packages.identity import Proven, list_proven
 from envlock.packages.index import (
     Found,
     NoWheelError,
@@ -32,6 +32,7 @@ from envlock.runtime.user_cache import require_cache
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.locks import Source
+    from envlock.lock.models import Lockfile
 
 NO_INDEX = "no index has a file of its name and hash"
 NOWHERE = (
@@ -47,13 +48,11 @@ class Vendored:
     Attributes:
         how: how many wheels were `fetched`, came from the cache (`cached`), or were `there`.
         missing: packages whose wheel could not be downloaded.
-        left_out: packages that a policy compares and whose wheel the lockfile does not prove.
         others: wheels in the folder that the lockfile does not name.
     """
 
     how: Counter[str]
     missing: list[LeftOut]
-    left_out: list[LeftOut]
     others: list[Path]
 
 
@@ -62,7 +61,6 @@ def vendor(
     folder: Path = Path("wheelhouse"),
     *,
     indexes: Sequence[str] = (),
-    only: Collection[str] | None = None,
     offline: bool = False,
     progress: Progress = SILENT,
 ) -> Vendored:
@@ -74,7 +72,6 @@ def vendor(
         folder: the wheelhouse.
         indexes: package indexes to take the wheels from; the addresses in the lockfile when not
         given.
-        only: the packages whose wheels are wanted; all when not given.
         offline: take wheels from the cache, and download none.
         progress: shows what is being done.
 
@@ -84,14 +81,24 @@ def vendor(
         UsageError: the folder cannot be used.
     """
     model = load_lock(lock)
-    known, unproven = list_proven(model, get_name(lock))
-    left_out, _ = split_left_out(model, unproven)
-    if only is not None:
-        known = [package for package in known if package.name in only]
+    known, _ = list_proven(model, get_name(lock))
+    return fill_wheelhouse(model, known, folder, indexes, offline=offline, progress=progress)
+
+
+def fill_wheelhouse(
+    lock: Lockfile,
+    known: Sequence[Proven],
+    folder: Path,
+    indexes: Sequence[str],
+    *,
+    offline: bool,
+    progress: Progress,
+) -> Vendored:
+    """Fill a folder with the wheels of these packages of a lockfile; see `vendor`."""
     cached = Path(require_cache(os.environ))
     tags = [tag for package in known for tag in parse_wheel_filename(package.wheel.name)[3]]
     platforms = sorted({tag.platform for tag in tags})
-    index = PackageIndex(make_target(model, platforms), cached, indexes)
+    index = PackageIndex(make_target(lock, platforms), cached, indexes)
     # Once, although the folder's lock is tried ten times a second.
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
     fetch = partial(_fetch, index, offline=offline, by_address=not index.named)
@@ -107,7 +114,7 @@ def vendor(
             how[event.how] += 1
             if event.how == "fetched":
                 progress.say(f"fetched {package.wheel.name}")
-    return Vendored(how, sorted(missing), left_out, find_unowned(folder, known))
+    return Vendored(how, sorted(missing), find_unowned(folder, known))
 
 
 def _fetch(
