@@ -81,9 +81,9 @@ def test_a_wheel_that_is_not_the_proven_one_is_not_kept(
     with files(PATHS, {f"/files/{AA}": reply}) as server:
         _lock(tmp_path, server)
         done = envlock(*FILL, environ=environ)
-    fetched, filled, *lines = done.stderr.splitlines()
-    assert (done.returncode, done.stdout, len(lines)) == (5, "", 3)
-    assert (fetched, filled) == (f"fetched {BB}", "wheelhouse: 1 wheel (1 fetched)")
+    # A slow machine is also told how far it is.
+    lines = done.stderr.splitlines()[-4:]
+    assert (done.returncode, done.stdout, lines.pop(0)) == (5, "", "wheelhouse: 1 wheel (1 fetched)")
     assert lines[0].startswith("  aa 1.0: pip exited with code ")
     assert reason in lines[0]
     assert lines[1:] == ["error: 1 of 2 wheels could not be downloaded (listed above)", AGAIN.rstrip("\n")]
