@@ -27,6 +27,7 @@ from envlock.lock.explanation import serialize
 from envlock.lock.policy_text import list_allowed, render_facts, render_ways
 from envlock.reports.finding import render_code
 from envlock.reports.text import paint
+from envlock.runtime.short_report import name_lock
 
 app = make_app()
 
@@ -82,6 +83,7 @@ def explain(
     text = [*render_facts(found, os.environ)]
     if near is not None:
         text += render_ways(path, found)
+        text = [(style, name_lock(line, near)) for style, line in text]
     _print(serialize(found), text, format)
 
 

@@ -87,9 +87,18 @@ def get_file(source: Source | None) -> Path:
     Raises:
         LockfileError: there is no lockfile that `assert_locked()` would use.
     """
+    return Path(find_path(source) or lockfile.NAME).absolute()
+
+
+def find_path(source: Source | None) -> str | None:
+    """Return the path of the lockfile; None if the source is not a path.
+
+    Raises:
+        LockfileError: there is no lockfile that `assert_locked()` would use.
+    """
     if source is None or isinstance(source, str | os.PathLike):
-        return Path(locate(source)).absolute()
-    return Path(lockfile.NAME).absolute()
+        return locate(source)
+    return None
 
 
 def get_name(source: Source | None) -> str:

@@ -312,6 +312,7 @@ def mismatch(
         if advice is not None:
             report.notes.append(advice)
     report.notes += short_report.suggest_way(report)
+    short_report.name_lock_in(report, lockfile)
     return EnvironmentMismatch(f"{clean(lockfile)}: {short_report.in_short(report)}", report)
 
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from envlock.runtime.report import LAUNCHER, NO_TENSORFLOW, Finding, Report, count, find_causes
+import os
+import re
+import shlex
+
+from envlock.runtime.lockfile import find
+from envlock.runtime.report import (
+    LAUNCHER,
+    NO_TENSORFLOW,
+    Finding,
+    Report,
+    clean,
+    count,
+    find_causes,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Tuple
+    from typing import List, Match, Optional, Tuple
 
     Cause = Tuple[str, List[Finding]]
     Line = Tuple[str, str]
@@ -19,6 +32,15 @@ RUN = "to start a program as locked: `envlock run`"
 ADD = "to accept this machine, too: `envlock capture --add-machine`"
 ACCEPT = "to accept this change: `envlock capture --only {0}`"
 OTHERS = "; for other ways: `envlock explain {0}`"
+_COMMAND = re.compile(r"`envlock (sync|run|capture|explain|ignore)\b")
+_NAMING = {
+    "sync": " {}",
+    "run": " {} --",
+    "capture": " -o {}",
+    "explain": " --lock {}",
+    "ignore": " --lock {}",
+}
+"""How each command names a lockfile that it would not find by itself."""
 
 
 def in_short(report: Report) -> str:
@@ -81,6 +103,38 @@ def suggest_way(report: Report) -> List[str]:
     name, parts = cause = next(likely, causes[0])
     shown = name if len(parts) > 1 else parts[0].where.fact
     return [(_choose_way(cause) + OTHERS).format(shown)]
+
+
+def name_lock_in(report: Report, path: Optional[str]) -> None:
+    """Let the commands in a report name its lockfile, as `name_lock` does; None for one without a path."""
+    if report.match or path is None:
+        return
+    report.notes[:] = [name_lock(note, path) for note in report.notes]
+    for finding in report.findings:
+        finding.fix = name_lock(finding.fix, path)
+
+
+def name_lock(text: str, path: str) -> str:
+    """Return a text whose commands name the lockfile at `path`, if they would not find it here."""
+    if _is_found(path):
+        return text
+    below = os.path.relpath(path)
+    name = clean(shlex.quote(os.path.abspath(path) if below.startswith(os.pardir) else below))
+
+    def add(command: Match[str]) -> str:
+        return command[0] + _NAMING[command[1]].format(name)
+
+    return _COMMAND.sub(add, text)
+
+
+def _is_found(path: str) -> bool:
+    """Return whether commands in the current folder take the lockfile at `path`; also if it was removed."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        return True
+    found = os.environ.get("ENVLOCK_LOCK") or find(here)
+    return found is not None and os.path.abspath(found) == os.path.abspath(path)
 
 
 def _is_of_packages(cause: Cause) -> bool:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from envlock.runtime.compare import TAKE_AWAY
-from envlock.runtime.short_report import INSTALL
 from tests.conftest import Command
 from tests.machines import distribution
 
@@ -76,7 +75,7 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
         "  x packages.other: locked absent, live 2.0\n"
         "      why: An additional or missing package can replace a kernel, a backend or a plug-in.\n"
         f"      fix: {TAKE_AWAY}\n"
-        f"{INSTALL}; for other ways: `envlock explain packages.other`\n"
+        "to get the locked packages: `envlock sync x.lock`; for other ways: `envlock explain --lock x.lock packages.other`\n"
     )
     assert (tmp_path / "x.lock").read_bytes() == before
     shutil.rmtree(site / "other-2.0.dist-info")

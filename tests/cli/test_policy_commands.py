@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -257,6 +258,33 @@ def test_a_package_that_was_added_removed_or_hidden_is_explained_as_a_refusal_sa
     told = envlock("explain", "packages.ipykernel", environ=environ).stdout
     assert "  rule in force: ignore (policy strict)\n" in told, "as it is allowed by verify"
     assert "to accept" not in told
+
+
+def test_printed_commands_name_a_lockfile_that_they_would_not_find(envlock: Command, tmp_path: Path) -> None:
+    """Obeyed: each of them is about the lockfile that refused, and not the nearest one or none."""
+    site = tmp_path / "site"
+    environ = {"PYTHONPATH": str(site)}
+    (tmp_path / "my locks").mkdir()
+    named = "'my locks/envlock.lock'"
+    distribution(site, "scipy", "1.0", {})
+    assert envlock("capture", "-q", "-o", "my locks/envlock.lock", environ=environ).returncode == 0
+    (site / "scipy-1.0.dist-info").rename(site / "scipy-2.0.dist-info")
+    (site / "scipy-2.0.dist-info" / "METADATA").write_text("Name: scipy\nVersion: 2.0\n", encoding="utf-8")
+    assert envlock("capture", "-q", environ=environ).returncode == 0
+    refused = envlock("verify", "my locks/envlock.lock", environ=environ).stdout
+    assert f"fix: Run `envlock sync {named}` for a new environment" in refused
+    ways, explain = refused.splitlines()[-1].split("; for other ways: ")
+    assert ways == f"to get the locked packages: `envlock sync {named}`"
+    told = envlock(*shlex.split(explain.strip("`"))[1:], environ=environ).stdout.splitlines()
+    accept = next(line for line in told if line.startswith("to accept")).split("`")[1]
+    done = envlock(*shlex.split(accept)[1:], environ=environ)
+    assert "packages.scipy.version: was 1.0, now 2.0" in done.stderr
+    assert envlock("verify", "my locks/envlock.lock", environ=environ).returncode == 0
+    script = tmp_path / "train.py"
+    script.write_text("import envlock\nenvlock.assert_locked()\n", encoding="utf-8")
+    words = [sys.executable, str(script)]
+    done = subprocess.run(words, cwd=tmp_path / "my locks", capture_output=True, text=True, check=False)
+    assert f"`envlock sync {tmp_path}/envlock.lock`" in done.stderr
 
 
 def test_a_name_is_ignored_as_the_facts_that_it_stands_for(envlock: Command, tmp_path: Path) -> None:
