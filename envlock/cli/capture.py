@@ -170,7 +170,7 @@ def capture(
         _check(output, policy, entry, python, Terminal(quiet), numerics=canary)
         return
     project = load_config()
-    path, earlier = _find_path(output, project)
+    path, earlier = _find_path(output, project, quiet=quiet)
     about = describe_project(Path.cwd(), path)
     rules = choose_policy(policy, project, earlier)
     if image is not None:
@@ -227,7 +227,7 @@ def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet
             "`--add-machine` changes nothing else, so it takes only `--output` and `--python`",
             hint=hint,
         )
-    path, _ = _find_path(output, load_config())
+    path, _ = _find_path(output, load_config(), quiet=True)  # it is read again, and has to be valid
     if path is None:
         raise UsageError(
             "`--add-machine` needs a lockfile, and `-` is stdout",
@@ -256,7 +256,9 @@ def _refuse_with_image(options: Mapping[str, object]) -> None:
             )
 
 
-def _find_path(output: Path | None, project: Config) -> tuple[Path | None, Lockfile | None]:
+def _find_path(
+    output: Path | None, project: Config, *, quiet: bool
+) -> tuple[Path | None, Lockfile | None]:
     """Return the file to write, None for stdout, and its present lockfile.
 
     A lockfile that cannot be read is replaced, because nothing in it can be trusted.
@@ -266,7 +268,10 @@ def _find_path(output: Path | None, project: Config) -> tuple[Path | None, Lockf
     path = choose_target(output, project)
     try:
         return path, envlock.load(path)
-    except LockfileError:
+    except LockfileError as error:
+        if path.is_file():
+            lost = "nothing of the old file is kept, such as its policy, rules and canary"
+            talk(f"warning: {lost}: {error.message}", quiet=quiet)
         return path, None
 
 

@@ -92,6 +92,26 @@ def test_a_lockfile_of_another_environment_is_not_replaced_without_a_word(envloc
         assert (done.returncode, said in done.stderr) == (0, version == "2.0")
 
 
+@pytest.mark.parametrize("kind", ["newer", "cut off", "in conflict"])
+def test_a_lockfile_that_cannot_be_read_is_not_replaced_without_a_word(
+    kind: str, envlock: Command, tmp_path: Path
+) -> None:
+    """Its policy and rules are lost, and a hint may have led here."""
+    envlock("capture", "-q", "-p", "bits")
+    file = tmp_path / "envlock.lock"
+    text = file.read_text(encoding="utf-8")
+    broken = {
+        "newer": text.replace('"lock_version": 1', '"lock_version": 7'),
+        "cut off": text[:500],
+        "in conflict": f"<<<<<<< HEAD\n{text}",
+    }
+    file.write_text(broken[kind], encoding="utf-8")
+    problem = envlock("verify").stderr.partition("\n")[0].removeprefix("error: ")
+    said = envlock("capture").stderr
+    assert f"warning: nothing of the old file is kept, such as its policy, rules and canary: {problem}\n" in said
+    assert "warning" not in envlock("capture").stderr
+
+
 @pytest.mark.parametrize(
     ("args", "content", "code", "stderr"),
     [
