@@ -29,6 +29,7 @@ HEAD_LIMIT = 4096
 """Bytes: the ELF header and program headers of every library seen are in the first 1 KiB."""
 DYNAMIC_LIMIT = 1 << 16  # bytes: 4096 entries; the largest seen is 592
 STRING_LIMIT = 1 << 18  # bytes: the RUNPATH of TensorFlow 2.21 is 25 KiB
+NAME_LIMIT = 4096  # bytes: PATH_MAX of Linux
 NOTE_LIMIT = 1 << 14  # bytes
 SEGMENT_LIMIT = 128  # program headers; the most seen is 14
 
@@ -236,11 +237,11 @@ def _read_strings(fd: int, elf: Elf, tags: Tags, loads: List[Segment]) -> None:
         raise ValueError("object file has no dynamic string table")
     base, size = compute_offset(tags[STRTAB][0], loads), tags[_STRSZ][0]
 
-    def read_text(offset: int) -> str:
+    def read_text(offset: int, limit: int = STRING_LIMIT) -> str:
         if offset >= size:
             raise ValueError("a name lies outside the string table")
         # Nearly every name is short; only a RUNPATH may need the longer read.
-        for length in (128, STRING_LIMIT):
+        for length in (128, limit):
             data = read_at(fd, min(length, size - offset), base + offset)
             end = data.find(b"\0")
             if end >= 0:
@@ -249,7 +250,7 @@ def _read_strings(fd: int, elf: Elf, tags: Tags, loads: List[Segment]) -> None:
 
     if _SONAME in tags:
         elf.soname = read_text(tags[_SONAME][0])
-    elf.needed = [read_text(offset) for offset in tags.get(_NEEDED, ())]
+    elf.needed = [read_text(offset, NAME_LIMIT) for offset in tags.get(_NEEDED, ())]
     elf.has_runpath = _RUNPATH in tags
     if elf.has_runpath:
         elf.runpath = read_text(tags[_RUNPATH][0])

@@ -76,6 +76,7 @@ def test_a_library_of_another_machine_is_passed_over_and_not_damaged(tmp_path: P
         (SOUND[:16] + b"\x01" + SOUND[17:], "ET_DYN"),
         (SOUND[:100], "cannot read file data"),
         (SOUND[:400], "no end"),
+        (elf("libx.so.1", needed=("y" * 5000,)), "no end"),  # of 4,096 such names, each read would be kept
     ],
 )
 def test_damage_is_named(tmp_path: Path, data: bytes, sentence: str) -> None:
