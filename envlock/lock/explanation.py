@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -81,16 +81,20 @@ def _fold_packages(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the facts of both sides, with one fact for each package that only one of them has."""
     tables = [document["facts"].get("packages") for document in documents]
-    folded = dict(locked), dict(live)
     if not all(isinstance(table, Mapping) for table in tables):
-        return folded
-    for facts, own, other in zip(folded, tables, reversed(tables), strict=True):
-        for name in own.keys() - other.keys():
-            node = f"packages.{name}"
-            for path in [known for known in facts if known.startswith(f"{node}.")]:
-                del facts[path]
-            facts[node] = own[name]
-    return folded
+        return dict(locked), dict(live)
+    old, new = tables
+    return _fold(locked, old, old.keys() - new.keys()), _fold(live, new, new.keys() - old.keys())
+
+
+def _fold(facts: Flat, packages: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return facts with one for each of the packages of these names."""
+    others = {
+        path: value
+        for path, value in facts.items()
+        if not (path.startswith("packages.") and path.split(".")[1] in names)
+    }
+    return others | {f"packages.{name}": packages[name] for name in names}
 
 
 def list_allowed(locked: Document, policy: Policy) -> list[Allowed]:
