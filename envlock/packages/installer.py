@@ -182,7 +182,11 @@ def _run(
 ) -> None:
     done = launch.ask(words, installer.program, timeout=LIMIT, environ=drop_settings(environ))
     if done.code != 0:
-        raise OutsideError(f"{installer.name} {done.ending}: {find_reason(done)}")
+        hint = (
+            f"check its index and settings (for wheels in a folder: {installer.name.upper()}_FIND_LINKS), "
+            "and run `envlock sync` again"
+        )
+        raise OutsideError(f"{installer.name} {done.ending}: {find_reason(done)}", hint=hint)
 
 
 def find_reason(done: launch.Ended) -> str:

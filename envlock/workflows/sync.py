@@ -63,7 +63,6 @@ CONFIG = "pyvenv.cfg"
 PROJECT_FILES = (SETTINGS, "setup.cfg", "setup.py")
 NO_PACKAGE = (("poetry", "package-mode"), ("uv", "package"), ("pdm", "distribution"))
 """Where the tables of tools say `false`, they do not install the project itself."""
-HINT = "check the index and its settings, and run `envlock sync` again"
 NO_FILE = "its wheel is neither in the cache nor in `wheelhouse` beside the lockfile"
 
 
@@ -286,7 +285,9 @@ def _open_environment(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True)
         (folder / UNFINISHED).touch()
     except OSError as error:
-        raise UsageError(f"cannot create {folder}: {error.strerror}", hint="name another") from None
+        raise UsageError(
+            f"cannot create {folder}: {error.strerror}", hint="name another folder with `--new`"
+        ) from None
     try:
         yield
         (folder / UNFINISHED).unlink()
@@ -640,11 +641,9 @@ def _describe_failure(error: OutsideError, before: Snapshot, after: Snapshot) ->
         if old.get(name) != new.get(name)
     ]
     if not changes:
-        return OutsideError(
-            f"{error.message}; the environment is as it was", hint=error.hint or HINT
-        )
+        return OutsideError(f"{error.message}; the environment is as it was", hint=error.hint)
     return OutsideError(
         f"{error.message}; the environment was changed in part:",
-        hint=f"{HINT}: it goes on from here",
+        hint=f"{error.hint}: it goes on from here",
         lines=[f"  {change}" for change in changes],
     )

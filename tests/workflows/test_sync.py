@@ -219,6 +219,19 @@ def test_into_an_environment_of_conda_goes_what_conda_has_not_installed(world: W
     assert f"with conda first: `conda install --prefix {world.root / 'plain'} other=1.0`" in err
 
 
+def test_a_folder_of_wheels_that_only_a_colleague_has_is_named_by_the_printed_variable(world: World) -> None:
+    world.capture(world.make("theirs", "thing==1.0"))
+    for cached in ("uv", "pip"):
+        shutil.rmtree(world.root / cached, ignore_errors=True)
+    (world.root / "unnamed.toml").write_text("no-index = true\n")
+    unnamed = {"PIP_FIND_LINKS": "", "UV_CONFIG_FILE": str(world.root / "unnamed.toml")}
+    python, words = world.begin("mine")
+    _, err = world.sync(*words, code=5, environ=unnamed)
+    variable = err.partition("(for wheels in a folder: ")[2].partition(")")[0]
+    world.sync(*words, environ={**unnamed, variable: str(world.index)})
+    assert list_installed(python) == {"thing": "1.0"}
+
+
 def test_another_wheel_of_the_same_version_is_refused_by_its_hash(world: World) -> None:
     world.capture(world.make("theirs", "thing==1.0"), hashes=True)
     make_wheel(world.index, "thing", "1.0", files={"thing.py": b"VERSION = 'other'\n"})
