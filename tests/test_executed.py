@@ -50,7 +50,7 @@ NEEDS = {
 
 LISTED = (
     "README",
-    *(f"docs/guides/{name}" for name in ("files", "bits", "share", "determinism", "operation", "repeat")),
+    *(f"docs/guides/{name}" for name in ("files", "share", "determinism", "operation", "repeat")),
     "docs/reference/repeat",
 )
 """Pages whose blocks without output tests/test_listed_commands.py runs, as far as they need nothing of NEEDS."""
@@ -103,6 +103,10 @@ def name_runner(page: Path, block: str) -> str:
     if path.removesuffix(".md") in LISTED and is_listed(block):
         return "tests/test_listed_commands.py"
     return ""
+
+
+def test_each_page_that_is_listed_has_commands() -> None:
+    assert [name for name in LISTED if not list_listed(name)] == []
 
 
 def test_a_test_runs_each_block_of_a_page_or_a_row_says_what_it_needs() -> None:
