@@ -25,6 +25,7 @@ from envlock.cli.parser import Command, make_app
 from envlock.diagnosis.codes import list_codes
 from envlock.lock.explanation import serialize
 from envlock.lock.policy_text import list_allowed, render_facts, render_ways
+from envlock.lock.settings import is_default
 from envlock.reports.finding import render_code
 from envlock.reports.text import paint
 from envlock.runtime.short_report import name_lock
@@ -80,10 +81,11 @@ def explain(
         return
     near = find_near(lock)
     found = envlock.explain(path, near, python=python)
-    text = [*render_facts(found, os.environ)]
+    text = list(render_facts(found, os.environ))
     if near is not None:
         text += render_ways(path, found)
-        text = [(style, name_lock(line, near)) for style, line in text]
+        if not is_default(near):
+            text = [(style, name_lock(line, near)) for style, line in text]
     _print(serialize(found), text, format)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import os
 import re
 import sys
 from collections.abc import Collection, Iterator
@@ -110,6 +111,15 @@ def choose_target(output: Path | None, config: Config) -> Path:
     if nearest_lock is None:
         return _shorten_path(Path(lockfile.find_project(folder)) / lockfile.NAME)
     return _shorten_path(Path(nearest_lock))
+
+
+def is_default(path: str) -> bool:
+    """Return whether commands in the current folder take the lockfile at `path` if none is named."""
+    with suppress(OSError, UsageError):
+        named = load(Path.cwd()).lock
+        if named is not None and not os.environ.get("ENVLOCK_LOCK"):
+            return named.absolute() == Path(path).absolute()
+    return lockfile.is_nearest(path)
 
 
 def check_pattern(pattern: str) -> None:

@@ -1,31 +1,12 @@
-"""The packages that entry points need: those that they import, and those that runs have used."""
+"""The packages that runs of entry points have used, in a lockfile."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from envlock.lock.document import load, save, validate
-from envlock.packages.closure import find_imported_distributions
-from envlock.packages.installation import Installation, find_installation
+from envlock.packages.installation import find_installation
 from envlock.packages.observation import IMPORTED, MAPPED, find_used
-from envlock.runtime import lockfile
-
-
-def find_held(
-    entry: Sequence[str],
-    folder: Path,
-    place: Installation,
-    locked: Collection[str] | None = None,
-) -> dict[str, str]:
-    """Return the packages that entry points import, each with the importing file; entry points are
-    relative to `folder`. `locked` are the packages of a lockfile (see `find_imported_distributions`).
-
-    Raises:
-        UsageError: an entry point does not exist or is not Python.
-    """
-    project = Path(lockfile.find_project(str(folder)))
-    return find_imported_distributions(entry, project, place, locked)
 
 
 def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[list[str], list[str]]:

@@ -183,8 +183,8 @@ def _run(
     done = launch.ask(words, installer.program, timeout=LIMIT, environ=drop_settings(environ))
     if done.code != 0:
         hint = (
-            f"check its index and settings (for wheels in a folder: {installer.name.upper()}_FIND_LINKS), "
-            "and run `envlock sync` again"
+            f"correct what it names; for wheels in a folder, set {installer.name.upper()}_FIND_LINKS; "
+            "then run `envlock sync` again"
         )
         raise OutsideError(f"{installer.name} {done.ending}: {find_reason(done)}", hint=hint)
 

@@ -16,7 +16,14 @@ from envlock.runtime.errors import (
 )
 from envlock.runtime.host import Host, get_mark, remember
 from envlock.runtime.judgement import collect_here, verify
-from envlock.runtime.lockfile import NAME, find, find_outside, find_project, read_file
+from envlock.runtime.lockfile import (
+    NAME,
+    find,
+    find_outside,
+    find_project,
+    is_nearest,
+    read_file,
+)
 from envlock.runtime.report import DATA, NOT_HELD, UNREAD, WARNING, Report, clean, clean_lines
 
 TYPE_CHECKING = False
@@ -312,7 +319,8 @@ def mismatch(
         if advice is not None:
             report.notes.append(advice)
     report.notes += short_report.suggest_way(report)
-    short_report.name_lock_in(report, lockfile)
+    if not is_nearest(lockfile):
+        short_report.name_lock_in(report, lockfile)
     return EnvironmentMismatch(f"{clean(lockfile)}: {short_report.in_short(report)}", report)
 
 

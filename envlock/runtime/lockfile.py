@@ -84,6 +84,17 @@ def find(start: str) -> Optional[str]:
     return None
 
 
+def is_nearest(path: str) -> bool:
+    """Return whether a lockfile is the one that $ENVLOCK_LOCK names, or else the nearest to the current folder; also if
+    that was removed.
+    """
+    try:
+        nearest = os.environ.get("ENVLOCK_LOCK") or find(os.getcwd())
+    except OSError:
+        return True
+    return nearest is not None and os.path.abspath(nearest) == os.path.abspath(path)
+
+
 def find_outside(start: str) -> Optional[str]:
     """Return the nearest `envlock.lock` above the project of the folder `start`: another project's, or None."""
     border = find_project(start)

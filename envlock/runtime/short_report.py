@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 
-from envlock.runtime.lockfile import find
 from envlock.runtime.report import (
     LAUNCHER,
     NO_TENSORFLOW,
@@ -19,7 +18,7 @@ from envlock.runtime.report import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Match, Optional, Tuple
+    from typing import List, Match, Tuple
 
     Cause = Tuple[str, List[Finding]]
     Line = Tuple[str, str]
@@ -40,7 +39,7 @@ _NAMING = {
     "explain": " --lock {}",
     "ignore": " --lock {}",
 }
-"""How each command names a lockfile that it would not find by itself."""
+"""How each command names a lockfile."""
 
 
 def in_short(report: Report) -> str:
@@ -105,19 +104,15 @@ def suggest_way(report: Report) -> List[str]:
     return [(_choose_way(cause) + OTHERS).format(shown)]
 
 
-def name_lock_in(report: Report, path: Optional[str]) -> None:
-    """Let the commands in a report name its lockfile, as `name_lock` does; None for one without a path."""
-    if report.match or path is None:
-        return
+def name_lock_in(report: Report, path: str) -> None:
+    """Let the commands in a report name its lockfile, as `name_lock` does."""
     report.notes[:] = [name_lock(note, path) for note in report.notes]
     for finding in report.findings:
         finding.fix = name_lock(finding.fix, path)
 
 
 def name_lock(text: str, path: str) -> str:
-    """Return a text whose commands name the lockfile at `path`, if they would not find it here."""
-    if _is_found(path):
-        return text
+    """Return a text whose commands name the lockfile at `path`: it is not the one that they take by themselves."""
     below = os.path.relpath(path)
     name = clean(shlex.quote(os.path.abspath(path) if below.startswith(os.pardir) else below))
 
@@ -125,16 +120,6 @@ def name_lock(text: str, path: str) -> str:
         return command[0] + _NAMING[command[1]].format(name)
 
     return _COMMAND.sub(add, text)
-
-
-def _is_found(path: str) -> bool:
-    """Return whether commands in the current folder take the lockfile at `path`; also if it was removed."""
-    try:
-        here = os.getcwd()
-    except OSError:
-        return True
-    found = os.environ.get("ENVLOCK_LOCK") or find(here)
-    return found is not None and os.path.abspath(found) == os.path.abspath(path)
 
 
 def _is_of_packages(cause: Cause) -> bool:

@@ -57,12 +57,13 @@ def _find_held(
     environment: LiveEnvironment,
     locked: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """Return what `find_held` does, for an environment."""
+    """Return the packages that entry points of the project of a folder import; see `find_imported_distributions`."""
     # Start-up time: 20 ms for the models and `packaging`. Most projects name no entry points, and
     # `verify` asks only where packages differ.
-    from envlock.packages.held_packages import find_held
+    from envlock.packages.closure import find_imported_distributions
 
-    return find_held(entry, folder, environment.installation, locked)
+    project = Path(lockfile.find_project(str(folder)))
+    return find_imported_distributions(entry, project, environment.installation, locked)
 
 
 def _keep_installed(observed: Mapping[str, str], live: Snapshot) -> dict[str, str]:

@@ -6,11 +6,14 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from envlock.lock.locks import find_path
+from envlock.lock.settings import is_default
 from envlock.packages.live_environment import LiveEnvironment
 from envlock.reports.progress import Progress
 from envlock.runtime.judgement import annotate, judge_here, judge_proven
 from envlock.runtime.machine_proof import list_results, note
 from envlock.runtime.report import Report
+from envlock.runtime.short_report import name_lock_in, suggest_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,3 +70,11 @@ def compare_proven_facts(question: Question) -> Report:
     report.subject = question.subject
     report.notes.append(note(question.document))
     return annotate(report, os.environ)
+
+
+def add_way(report: Report, lock: Source | None) -> None:
+    """Add the likeliest way to a match, and let commands name the lockfile where they would take another."""
+    report.notes += suggest_way(report)
+    path = find_path(lock)
+    if not report.match and path is not None and not is_default(path):
+        name_lock_in(report, path)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envlock.lock.live_facts import collect_live, collect_live_for
-from envlock.lock.locks import find_path, get_file, load_document, name_found_lock
+from envlock.lock.locks import get_file, load_document, name_found_lock
 from envlock.packages.live_environment import LiveEnvironment
 from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.collectors import tensorflow
@@ -28,11 +28,11 @@ from envlock.runtime.loaded.agreement import name_files
 from envlock.runtime.own_variables import ADDED, format_additions, get_additions
 from envlock.runtime.recipe import find_recipe, warn_beyond_recipes
 from envlock.runtime.report import Report
-from envlock.runtime.short_report import name_lock_in, suggest_way
 from envlock.runtime.tables import table
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import Variables, is_number, plan_variables
 from envlock.workflows.loaded import add_loaded
+from envlock.workflows.question import add_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,8 +152,7 @@ def prepare(
         report.notes += warn_beyond_recipes(needs.version)
     if "data" in document:
         report = add_data(report, document, str(get_file(lock)), policy)
-    report.notes += suggest_way(report)
-    name_lock_in(report, find_path(lock))
+    add_way(report, lock)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from envlock.lock.live_facts import collect_live_for
 from envlock.lock.lock_text import count_held, describe_commit
-from envlock.lock.locks import find_path, get_file, load_document, name_found_lock
+from envlock.lock.locks import get_file, load_document, name_found_lock
 from envlock.lock.revision import find_revision
 from envlock.packages.live_environment import LiveEnvironment
 from envlock.reports.progress import SILENT, Progress
@@ -15,10 +15,9 @@ from envlock.runtime import lockfile
 from envlock.runtime.input_data import add_data
 from envlock.runtime.judgement import LOADED, needs_proof
 from envlock.runtime.report import Report
-from envlock.runtime.short_report import name_lock_in, suggest_way
 from envlock.workflows.content_notes import write_note
 from envlock.workflows.entry_points import add_newly_held
-from envlock.workflows.question import Question, compare_facts
+from envlock.workflows.question import Question, add_way, compare_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,8 +89,7 @@ def verify(
     if "data" in document:
         report = _add_data(report, question, deep=deep)
     report.details = details
-    report.notes += suggest_way(report)
-    name_lock_in(report, find_path(lock))
+    add_way(report, lock)
     return report
 
 

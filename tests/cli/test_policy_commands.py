@@ -285,6 +285,12 @@ def test_printed_commands_name_a_lockfile_that_they_would_not_find(envlock: Comm
     words = [sys.executable, str(script)]
     done = subprocess.run(words, cwd=tmp_path / "my locks", capture_output=True, text=True, check=False)
     assert f"`envlock sync {tmp_path}/envlock.lock`" in done.stderr
+    # The settings decide which one a command takes, and not what lies nearest.
+    (tmp_path / "pyproject.toml").write_text('[tool.envlock]\nlock = "my locks/envlock.lock"\n', encoding="utf-8")
+    (site / "scipy-2.0.dist-info").rename(site / "gone")
+    for words, named in ([], "sync"), (["envlock.lock"], "sync envlock.lock"):
+        last = envlock("verify", *words, environ=environ).stdout.splitlines()[-1]
+        assert f"`envlock {named}`" in last
 
 
 def test_a_name_is_ignored_as_the_facts_that_it_stands_for(envlock: Command, tmp_path: Path) -> None:

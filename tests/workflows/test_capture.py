@@ -10,7 +10,7 @@ import pytest
 
 from envlock.image.inside import Inside, _make_base
 from envlock.lock.document import validate
-from envlock.packages import held_packages
+from envlock.packages import closure
 from envlock.packages import installation as installations
 from envlock.packages.hash import HashRequest
 from envlock.packages.live_environment import LiveEnvironment
@@ -95,7 +95,7 @@ def test_the_folders_of_an_environment_are_asked_for_once(monkeypatch: pytest.Mo
         return installations.Installation(Path("/nowhere"), ())
 
     monkeypatch.setattr(installations, "find_installation", ask)
-    monkeypatch.setattr(held_packages, "find_held", lambda *_: {"numpy": "train.py"})
+    monkeypatch.setattr(closure, "find_imported_distributions", lambda *_: {"numpy": "train.py"})
     old = lock(
         identity={"packages": {}},
         project={"entry": ["train.py"], "held": {}, "observed": {"numpy": "imported"}},

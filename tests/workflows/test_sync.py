@@ -227,7 +227,7 @@ def test_a_folder_of_wheels_that_only_a_colleague_has_is_named_by_the_printed_va
     unnamed = {"PIP_FIND_LINKS": "", "UV_CONFIG_FILE": str(world.root / "unnamed.toml")}
     python, words = world.begin("mine")
     _, err = world.sync(*words, code=5, environ=unnamed)
-    variable = err.partition("(for wheels in a folder: ")[2].partition(")")[0]
+    variable = err.partition("for wheels in a folder, set ")[2].partition(";")[0]
     world.sync(*words, environ={**unnamed, variable: str(world.index)})
     assert list_installed(python) == {"thing": "1.0"}
 
