@@ -65,9 +65,9 @@ def late(x):
 
 
 data = tf.data.Dataset.range(40).map(lambda x: tf.random.uniform(late(x)), num_parallel_calls=4)
-data = data.map(lambda row: (tf.ensure_shape(row, [1]), tf.ensure_shape(row, [1]))).batch(8)
+data = data.map(lambda row: (tf.ensure_shape(row, [1]), tf.ensure_shape(row, [1]))).batch(1)
 """
-"""A training that differs without the switch on a processor, too: which row gets which number."""
+"""A training that differs without the switch on a processor, too: which row gets which number, and each row is a step."""
 WORKERS = """
 import numpy as np
 import tensorflow as tf
