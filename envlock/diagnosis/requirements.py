@@ -23,9 +23,9 @@ def find_violated(environment: Environment) -> Iterator[Requirement]:
     for requirement in environment.requirements:
         if requirement.extra:
             continue
-        names = [requirement.name]
-        if requirement.name in DISTRIBUTIONS and not environment.is_installed(requirement.name):
-            names = list(DISTRIBUTIONS)
+        name = requirement.name
+        is_framework = name in DISTRIBUTIONS and not environment.is_installed(name)
+        names = DISTRIBUTIONS if is_framework else (name,)
         if not any(_is_met(environment, requirement, name) for name in names):
             yield requirement
 

@@ -119,9 +119,7 @@ def _read_tf32(seen: Observations) -> ObservedState:
     is_rounded = seen.get("tensor_float_32")
     if is_rounded is None:
         return _explain_unknown("TF32", "tensor_float_32", seen, "no GPU is visible")
-    state, what = OFF, "kept its 23 bits"
-    if is_rounded:
-        state, what = ON, "was rounded to 10 bits"
+    state, what = (ON, "was rounded to 10 bits") if is_rounded else (OFF, "kept its 23 bits")
     return ObservedState("TF32", state, f"1 + 2**-12 {what} in a matrix product on the GPU")
 
 

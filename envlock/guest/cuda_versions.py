@@ -65,9 +65,7 @@ def main() -> None:
                 failed = ask(None, ctypes.byref(number))
             else:
                 failed = ask(ctypes.byref(number))
-            answers[key] = 0
-            if not failed:
-                answers[key] = number.value
+            answers[key] = number.value if not failed else 0
     print(asked["mark"] + json.dumps(answers), flush=True)
     os._exit(0)
 

@@ -109,9 +109,7 @@ def parse_target(text: str, args: tuple[str, ...] = ()) -> Target:
             )
         return Target(Path(text), None, args)
     script, colon, last = text.rpartition(":")
-    name, function = text, None
-    if colon:
-        name, function = script, last
+    name, function = (script, last) if colon else (text, None)
     path = Path(name)
     # A file goes first, and a name that ends with .py is that of a file even if it does not exist.
     by_name = not path.is_file() and path.suffix != ".py" and _is_dotted_name(name)

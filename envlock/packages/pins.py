@@ -167,9 +167,7 @@ def _choose_option(name: str, version: str, tags: Sequence[str]) -> str:
 def _describe_direct(
     lock: Lockfile, name: str, version: str, origin: OriginFacts, wheel: WheelFile | None
 ) -> Pin | LeftOut:
-    sha256, file = origin.sha256, None
-    if wheel is not None:
-        sha256, file = wheel.sha256, wheel.name
+    sha256, file = (wheel.sha256, wheel.name) if wheel is not None else (origin.sha256, None)
     url = origin.url
     if url is None:
         return LeftOut(name, version, NO_ORIGIN)

@@ -36,9 +36,7 @@ class EnvlockError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None, lines: Iterable[str] = ()) -> None:
         self.message = "\n".join(map(clean, (message, *lines)))
-        self.hint = hint
-        if hint is not None:
-            self.hint = clean(hint)
+        self.hint = clean(hint) if hint is not None else hint
         super().__init__(self.message)
 
     def __str__(self) -> str:

@@ -75,12 +75,8 @@ class Host:
         started_with: Optional[Mapping[str, str]] = None,
     ) -> None:
         self.root = root
-        self.environ: Mapping[str, str] = os.environ
-        if environ is not None:
-            self.environ = environ
-        self.path = sys.path
-        if path is not None:
-            self.path = path
+        self.environ: Mapping[str, str] = environ if environ is not None else os.environ
+        self.path = path if path is not None else sys.path
         self.cache: Dict[str, Any] = {}
         """Results of one collector that another one needs; valid as long as the host exists."""
         self.own_package: Optional[str] = None

@@ -37,9 +37,7 @@ class Recipe:
         self.set: Dict[str, str] = row["set"]
         self.by_variable: Dict[str, str] = row["by_variable"]
         self.unset: List[str] = row["unset"]
-        self.patches: List[Dict[str, str]] = []
-        if row["patched"]:
-            self.patches = patches
+        self.patches: List[Dict[str, str]] = patches if row["patched"] else []
         self.calls: List[str] = row["calls"]
         self.seeds: List[str] = row["seeds"]
         self.remarks: List[str] = row["remarks"]

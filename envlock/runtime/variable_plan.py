@@ -77,9 +77,7 @@ def plan_variables(
         value_of_lock = locked.get(name)
         if not isinstance(value_of_lock, str):
             additions[name] = value
-            why[name] = COUNTED
-            if name in needed:
-                why[name] = NEEDED
+            why[name] = NEEDED if name in needed else COUNTED
         elif value_of_lock != value and name in needed:
             conflicts.append((name, value_of_lock, value))
     for name in unset:

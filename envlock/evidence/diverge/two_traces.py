@@ -260,9 +260,8 @@ def find_difference(a: Entry, b: Entry) -> Pair | None:
         return None
     if is_read(a):
         return Pair("variable", a, b)
-    kind: Kind = "operation"
-    if (a.input_specs, a.output_specs) != (b.input_specs, b.output_specs):
-        kind = "carried"
+    is_other = (a.input_specs, a.output_specs) != (b.input_specs, b.output_specs)
+    kind: Kind = "carried" if is_other else "operation"
     known = 0
     for x, y in zip(a.inputs, b.inputs, strict=False):
         if x is None or y is None:

@@ -207,9 +207,7 @@ def _find_distance(
         return {}
     found: dict[str, float | None] = {}
     for measure, matrix in distances.items():
-        found[measure] = None
-        if matrix is not None:
-            found[measure] = matrix[row][column]
+        found[measure] = matrix[row][column] if matrix is not None else None
     return found
 
 

@@ -214,9 +214,7 @@ def compare_saved(
     for name, found in sets.items():
         circumstances[f"runs {name}"] = f"{found.target} in {found.folder.name}"
         seed = found.header.get("seed")
-        circumstances[f"seed {name}"] = "none set by envlock"
-        if seed is not None:
-            circumstances[f"seed {name}"] = str(seed)
+        circumstances[f"seed {name}"] = str(seed) if seed is not None else "none set by envlock"
     circumstances["envlock"] = __version__
     outcome = replace(outcome, about=tuple(about), circumstances=circumstances)
     return report(outcome, str(b))

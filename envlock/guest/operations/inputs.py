@@ -94,9 +94,7 @@ def _make_numbers(np: ModuleType, described: Input, salt: int, *, is_positive: b
 def _make_integers(
     np: ModuleType, described: Input, salt: int, row: Optional[Index], by_name: Dict[str, Input]
 ) -> Array:
-    least, below = LEAST, MOST
-    if row is not None:
-        least, below = 0, _find_limit(row, described, by_name)
+    least, below = (LEAST, MOST) if row is None else (0, _find_limit(row, described, by_name))
     numbers = battery.make_numbers(np, count_values(described["shape"]), salt)
     # 0 to 2**23 - 1, exactly: the numbers are multiples of 2**-23 from -1 on.
     whole = ((numbers + np.float32(1)) * np.float32(1 << 22)).astype(np.int64)

@@ -180,9 +180,7 @@ def _make_call(tf: ModuleType, definition: OpDef, operation: Operation) -> Call:
     for name, value in values.items():
         if name in inferred:
             continue
-        attributes[keywords[name]] = value
-        if kinds[name] == "type":
-            attributes[keywords[name]] = tf.as_dtype(value)
+        attributes[keywords[name]] = tf.as_dtype(value) if kinds[name] == "type" else value
 
     def call(inputs: List[Tensor]) -> Results:
         rest = list(inputs)
@@ -268,9 +266,7 @@ def _describe_result(np: ModuleType, results: List[Tensor]) -> Dict[str, object]
         NotReplayed: there is not a single number.
     """
     arrays = [np.asarray(tensor.numpy(), order="C") for tensor in results]
-    dtype, kind = np.float32, "<f4"
-    if any(map(_is_wide, arrays)):
-        dtype, kind = np.float64, "<f8"
+    dtype, kind = (np.float64, "<f8") if any(map(_is_wide, arrays)) else (np.float32, "<f4")
     numbers = np.concatenate([_split_complex(np, array).astype(dtype) for array in arrays])
     if not numbers.size:
         raise NotReplayed("empty")

@@ -115,9 +115,8 @@ class Statement:
         self.names = tuple(names)
         self.is_loop = isinstance(node, (ast.For, ast.AsyncFor))
         # The last line of the body, to whose end Python comes back to the head.
-        self.end_of_with = 0
-        if isinstance(node, (ast.With, ast.AsyncWith)):
-            self.end_of_with = node.end_lineno or 0
+        is_with = isinstance(node, (ast.With, ast.AsyncWith))
+        self.end_of_with = (node.end_lineno or 0) if is_with else 0
         self.seeds = any(call.rpartition(".")[2] in SEEDS for call in self.calls)
 
 

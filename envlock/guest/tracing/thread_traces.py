@@ -122,9 +122,7 @@ class Threads:
         with self.lock:
             number = self._children[parent] = self._children.get(parent, 0) + 1
             key = (*parent, number)
-            self._starts[key] = entries
-            if parent:
-                self._starts[key] = self._starts[parent]
+            self._starts[key] = self._starts[parent] if parent else entries
             if getattr(getattr(thread, "_target", None), "__module__", None) in POOLS:
                 self._pools.add(key)
         run = thread.run

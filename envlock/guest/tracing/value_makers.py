@@ -269,9 +269,7 @@ class Makers:
         """Remember which thread collects garbage: what a finalizer calls, as that of urllib3's pool
         does, has nothing to do with the line at which Python collects.
         """
-        self._collector = None
-        if phase == "start":
-            self._collector = threading.get_ident()
+        self._collector = threading.get_ident() if phase == "start" else None
 
     def to_json(self) -> List[Dict[str, object]]:
         """Return each function with its line and its calls: after how many entries, which call of

@@ -275,9 +275,7 @@ def _fill_names(match: re.Match[str], image: str | None) -> dict[str, str]:
     if "host" not in names:
         first, slash, _ = what.partition("/")
         # Docker's rule: a first part without a dot and a colon is a repository of Docker Hub.
-        names["host"] = "docker.io"
-        if slash and ("." in first or ":" in first):
-            names["host"] = first
+        names["host"] = first if slash and ("." in first or ":" in first) else "docker.io"
     names["what"] = what
     return names
 

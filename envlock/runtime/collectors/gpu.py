@@ -64,7 +64,5 @@ def _list_missing_facts(answer: Answer, reason: Unavailable) -> Tree:
     facts: Tree = dict.fromkeys(
         ("driver_version", "nvml", "cuda_driver_version", "visible", "devices"), reason
     )
-    facts["binding"] = None
-    if "binding" in answer:
-        facts["binding"] = dict(answer["binding"])
+    facts["binding"] = dict(answer["binding"]) if "binding" in answer else None
     return facts

@@ -50,9 +50,7 @@ class ImportHook:
         finders = list(sys.meta_path)
         for finder in finders[finders.index(self) + 1 :] if self in finders else finders:
             find = getattr(finder, "find_spec", None)
-            spec: Optional[ModuleSpec] = None
-            if find is not None:
-                spec = find(name, path, target)
+            spec: Optional[ModuleSpec] = find(name, path, target) if find is not None else None
             if spec is not None:
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader, self)  # type: ignore[assignment]
