@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated
@@ -24,11 +25,12 @@ from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
 from envlock.diagnosis.codes import list_codes
 from envlock.lock.explanation import serialize
+from envlock.lock.interpreter import is_found
 from envlock.lock.policy_text import list_allowed, render_facts, render_ways
 from envlock.lock.settings import is_default
 from envlock.reports.finding import render_code
 from envlock.reports.text import paint
-from envlock.runtime.short_report import name_lock
+from envlock.runtime.short_report import name_lock, name_python
 
 app = make_app()
 
@@ -86,6 +88,8 @@ def explain(
         text += render_ways(path, found)
         if not is_default(near):
             text = [(style, name_lock(line, near)) for style, line in text]
+    named, is_near = str(python or sys.executable), python is None or is_found(python)
+    text = [(style, name_python(line, named, found=is_near)) for style, line in text]
     _print(serialize(found), text, format)
 
 

@@ -84,6 +84,16 @@ def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
     raise UsageError(f"no environment found; looked at: {', '.join(looked_at)}", hint=hint)
 
 
+def is_found(python: Path) -> bool:
+    """Return whether commands in the current folder take this interpreter if none is named."""
+    named = os.environ.get("ENVLOCK_PYTHON")
+    try:
+        found = Path(named) if named else find_environment(os.environ, Path.cwd()).python
+    except (UsageError, OSError):
+        return False
+    return found is not None and found.parent.resolve() == python.parent.resolve()
+
+
 def _find_prefix(candidate: Candidate) -> Path | None:
     """Return the folder of an environment; None if it has no interpreter.
 

@@ -321,6 +321,7 @@ def mismatch(
     report.notes += short_report.suggest_way(report)
     if not is_nearest(lockfile):
         short_report.name_lock_in(report, lockfile)
+    short_report.name_python_in(report, sys.executable, found=True)
     return EnvironmentMismatch(f"{clean(lockfile)}: {short_report.in_short(report)}", report)
 
 

@@ -40,6 +40,8 @@ _NAMING = {
     "ignore": " --lock {}",
 }
 """How each command names a lockfile."""
+_OF_ENVIRONMENT = re.compile(r"`envlock (run|capture|explain|verify|doctor)\b(?! --python)")
+_PLACEHOLDER = "--python PYTHON"
 
 
 def in_short(report: Report) -> str:
@@ -111,10 +113,31 @@ def name_lock_in(report: Report, path: str) -> None:
         finding.fix = name_lock(finding.fix, path)
 
 
+def name_python_in(report: Report, python: str, *, found: bool) -> None:
+    """Let the commands in a report name the environment that was examined, as `name_python` does."""
+    report.notes[:] = [name_python(note, python, found=found) for note in report.notes]
+    for finding in report.findings:
+        finding.fix = name_python(finding.fix, python, found=found)
+
+
+def name_python(text: str, python: str, *, found: bool) -> str:
+    """Return a text whose commands name the interpreter of the environment that was examined: `sync`, which would change
+    it, always, the others unless they find it by themselves.
+    """
+    named = f"--python {_spell(python)}"
+    text = text.replace(_PLACEHOLDER, named)
+    return text if found else _OF_ENVIRONMENT.sub(lambda command: f"{command[0]} {named}", text)
+
+
+def _spell(path: str) -> str:
+    """Return a path as it is typed in the current folder."""
+    below = os.path.relpath(path)
+    return clean(shlex.quote(os.path.abspath(path) if below.startswith(os.pardir) else below))
+
+
 def name_lock(text: str, path: str) -> str:
     """Return a text whose commands name the lockfile at `path`: it is not the one that they take by themselves."""
-    below = os.path.relpath(path)
-    name = clean(shlex.quote(os.path.abspath(path) if below.startswith(os.pardir) else below))
+    name = _spell(path)
 
     def add(command: Match[str]) -> str:
         return command[0] + _NAMING[command[1]].format(name)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import Any
 
+from envlock.lock.interpreter import is_found
 from envlock.lock.locks import find_path
 from envlock.lock.settings import is_default
 from envlock.packages.live_environment import LiveEnvironment
@@ -13,10 +15,12 @@ from envlock.reports.progress import Progress
 from envlock.runtime.judgement import annotate, judge_here, judge_proven
 from envlock.runtime.machine_proof import list_results, note
 from envlock.runtime.report import Report
-from envlock.runtime.short_report import name_lock_in, suggest_way
+from envlock.runtime.short_report import name_lock_in, name_python_in, suggest_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from envlock.lock.locks import Source
 
 
@@ -72,9 +76,14 @@ def compare_proven_facts(question: Question) -> Report:
     return annotate(report, os.environ)
 
 
-def add_way(report: Report, lock: Source | None) -> None:
-    """Add the likeliest way to a match, and let commands name the lockfile where they would take another."""
+def add_way(report: Report, lock: Source | None, python: Path | None) -> None:
+    """Add the likeliest way to a match, and let commands name the lockfile and the environment where they would take
+    another.
+    """
     report.notes += suggest_way(report)
     path = find_path(lock)
     if not report.match and path is not None and not is_default(path):
         name_lock_in(report, path)
+    if not report.match:
+        found = python is None or is_found(python)
+        name_python_in(report, str(python or sys.executable), found=found)

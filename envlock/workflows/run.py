@@ -152,7 +152,7 @@ def prepare(
         report.notes += warn_beyond_recipes(needs.version)
     if "data" in document:
         report = add_data(report, document, str(get_file(lock)), policy)
-    add_way(report, lock)
+    add_way(report, lock, python)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
 

@@ -89,7 +89,7 @@ def verify(
     if "data" in document:
         report = _add_data(report, question, deep=deep)
     report.details = details
-    add_way(report, lock)
+    add_way(report, lock, python)
     return report
 
 

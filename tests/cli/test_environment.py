@@ -290,5 +290,5 @@ def test_a_lockfile_with_tensorflow_is_not_renewed_without_it(envlock: Command, 
         f"  x no TensorFlow in {sys.executable}, but 2.17.1 in the lockfile; 1 locked package missing (2 facts)",
         "      why: This is another environment than the locked one, or its installation has not finished.",
         "      fix: Activate the locked environment, or name it with `--python`; or `envlock sync` makes one, and `envlock "
-        "sync --python PYTHON` installs into this one.",
+        f"sync --python {sys.executable}` installs into this one.",
     ]

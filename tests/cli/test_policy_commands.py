@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -291,6 +292,35 @@ def test_printed_commands_name_a_lockfile_that_they_would_not_find(envlock: Comm
     for words, named in ([], "sync"), (["envlock.lock"], "sync envlock.lock"):
         last = envlock("verify", *words, environ=environ).stdout.splitlines()[-1]
         assert f"`envlock {named}`" in last
+
+
+def test_printed_commands_name_the_environment_that_was_examined(envlock: Command, tmp_path: Path) -> None:
+    """Obeyed: each of them is about the environment that `--python` named, and not the active one."""
+    for name in "other", ".venv":
+        venv.create(tmp_path / name)
+    (other,) = (tmp_path / "other").glob("lib/python3*/site-packages")
+    (nearest,) = (tmp_path / ".venv").glob("lib/python3*/site-packages")
+    for site in other, nearest:
+        distribution(site, "scipy", "1.0", {})
+    environ = {"VIRTUAL_ENV": ""}
+    words = ("-q", "--without-tensorflow", "--python", "other")
+    assert envlock("capture", *words, environ=environ).returncode == 0
+    (other / "scipy-1.0.dist-info").rename(other / "scipy-2.0.dist-info")
+    (other / "scipy-2.0.dist-info" / "METADATA").write_text("Name: scipy\nVersion: 2.0\n", encoding="utf-8")
+    assert envlock("verify", environ=environ).returncode == 0
+    refused = envlock("verify", "--python", "other", environ=environ).stdout
+    assert "`envlock sync --python other/bin/python` to change this one" in refused
+    explain = refused.splitlines()[-1].partition("; for other ways: ")[2]
+    assert explain == "`envlock explain --python other/bin/python packages.scipy.version`"
+    told = envlock(*shlex.split(explain.strip("`"))[1:], environ=environ).stdout.splitlines()
+    (accept,) = (line.split("`")[1] for line in told if "--only" in line)
+    assert accept == "envlock capture --python other/bin/python --only packages.scipy.version"
+    assert envlock(*shlex.split(accept)[1:], environ=environ).returncode == 0
+    assert envlock("verify", "--python", "other", environ=environ).returncode == 0
+    # The nearest one needs no name, but `sync` would make a new one.
+    refused = envlock("verify", environ=environ).stdout
+    assert "`envlock sync --python .venv/bin/python` to change this one" in refused
+    assert refused.splitlines()[-1].endswith("`envlock explain packages.scipy.version`")
 
 
 def test_a_name_is_ignored_as_the_facts_that_it_stands_for(envlock: Command, tmp_path: Path) -> None:
