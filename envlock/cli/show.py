@@ -22,6 +22,7 @@ from envlock.lock.lock_text import render_lock
 from envlock.lock.locks import load_document
 from envlock.lock.paste_text import render_paste
 from envlock.lock.pastes import Paste
+from envlock.lock.summary import render_summary as summarize
 from envlock.reports.text import paint
 from envlock.runtime.environment_line import make_line
 from envlock.workflows.capture import capture_live_lock
@@ -52,6 +53,12 @@ def show(
             help="Print only the line that names this environment, for a paper or an issue.",
         ),
     ] = False,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary", help="Print at most 40 lines, for an issue tracker: line, versions, GPUs."
+        ),
+    ] = False,
     python: PythonOption = None,
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
 ) -> None:
@@ -62,17 +69,20 @@ def show(
       envlock show                         the nearest lockfile, as text
       envlock show gpu.lock --format json  its canonical JSON, in the newest format
       envlock show --line                  envlock:1:sha256:... (the digest of its facts)
-      envlock show live                    this environment, for an issue
+      envlock show live --summary          this environment in at most 40 lines, for an issue
       envlock show model.keras             the environment that a stamped model was made in
       envlock show freeze.txt              what a pasted `pip freeze` states
     """
-    refuse_both({"--line": line}, {"--format json": format == "json"})
+    refuse_both({"--line": line, "--summary": summary}, {"--format json": format == "json"})
     if line:
         emit(_find_line(lock, python))
         return
     shown = load_side(_find_shown(lock, python))
     if isinstance(shown, Paste):
+        refuse_both({"--summary": summary}, {f"a {shown.describe()}": True})
         _show_paste(shown, format)
+    elif summary:
+        emit("\n".join(summarize(shown.to_document())))
     elif format == "json":
         emit(shown.to_bytes())
     else:

@@ -23,7 +23,7 @@ def model(envlock: Command) -> Path:
 
 
 def test_show_prints_what_made_the_model(envlock: Command, model: Path) -> None:
-    for options in ([], ["--format", "json"], ["--line"]):
+    for options in ([], ["--format", "json"], ["--line"], ["--summary"]):
         shown = envlock("show", "model.keras", *options)
         assert (shown.returncode, shown.stderr) == (0, "")
         assert shown.stdout == envlock("show", "made.lock", *options).stdout

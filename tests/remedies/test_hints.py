@@ -501,7 +501,7 @@ CASES = (
     Case("cli/capture.py", "capture --build", "add `--hashes`", "capture --hashes --build"),
     Case("cli/diff.py", "diff - -", "name a file or `live`", "diff envlock.lock live"),
     Case("cli/doctor.py", "doctor --setup x:y", "add `--prove`", "doctor --prove --setup x:y", another="TensorFlow"),
-    Case("cli/options.py", "show --line --format json", "remove `--format json`", "show --line"),
+    Case("cli/options.py", "show --line --summary", "remove `--summary`", "show --line"),
     Case("cli/parser.py", "verfy", "did you mean `verify`", "verify"),
     Case(
         "runtime/errors.py", "verify -p strickt", "choose from: strict, bits, same-arch, functional", "verify -p strict"
