@@ -31,7 +31,7 @@ from envlock.packages.sources import find_source
 from envlock.packages.wheel_cache import get_wheel_path, hash_file
 from envlock.reports.progress import SILENT, Progress
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.distributions import OWN_NAME
+from envlock.runtime.distributions import OWN_NAME, normalise
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, OutsideError, UsageError
 from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.lockfile import SETTINGS
@@ -427,7 +427,7 @@ def _plan(
             plain.append(pin)
         else:
             left_out.append(LeftOut(pin.name, pin.version, _explain(pin)))
-    own = _find_own_project(model, beside, present)
+    own = _find_own_project(model, beside, present, python)
     if own is not None:
         folders[beside] = own
     changes = [
@@ -528,7 +528,10 @@ def _list_projects(folder: Path, depth: int) -> Iterator[tuple[str, Path]]:
 
 
 def _find_own_project(
-    lock: Lockfile, beside: Path, present: Mapping[str, Mapping[str, Any]]
+    lock: Lockfile,
+    beside: Path,
+    present: Mapping[str, Mapping[str, Any]],
+    python: Path | None,
 ) -> Pin | None:
     """Return the project itself, as it lies there; None if it is not a package, or installed already.
 
@@ -547,7 +550,17 @@ def _find_own_project(
     has_system = bool(get_value(document, "build-system"))
     if not has_system and not (beside / "setup.py").is_file():
         return None
+    if python is not None and _has_link(name, python):
+        return None
     return Pin(name, "as it is", "folder", "", editable=True)
+
+
+def _has_link(name: str, python: Path) -> bool:
+    """Return whether an environment has the link of a development install of setuptools before 64: its
+    metadata lies in the folder of the project, and in the current folder nothing counts as installed.
+    """
+    folders = find_installation(python).folders
+    return any(normalise(file.stem) == name for each in folders for file in each.glob("*.egg-link"))
 
 
 def _explain(pin: Pin) -> str:

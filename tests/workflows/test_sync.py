@@ -311,6 +311,20 @@ def test_folders_are_installed_as_they_lie_here(world: World) -> None:
     assert list_installed(python) == {"more": "1.0", "train": "1.0"}, "all the others are there"
 
 
+def test_a_project_that_old_setuptools_installed_from_its_folder_is_installed(world: World) -> None:
+    """Its metadata lies in the current folder, in which nothing counts as installed."""
+    (world.project / "setup.py").write_text("from setuptools import setup\nsetup(name='train', version='1')\n")
+    python = world.make("theirs", "more")
+    site = next((world.root / "theirs" / "lib").glob("python*")) / "site-packages"
+    (world.project / "train.egg-info").mkdir()
+    (world.project / "train.egg-info" / "PKG-INFO").write_text("Name: train\nVersion: 1\n")
+    (site / "train.egg-link").write_text(f"{world.project}\n.")
+    (site / "easy-install.pth").write_text(f"{world.project}\n")
+    world.capture(python)
+    _, err = world.sync("--python", str(python))
+    assert "the packages are as locked\n" in err
+
+
 @pytest.mark.parametrize(
     "table",
     ["", "[tool.poetry]\npackage-mode = false", "[tool.uv]\npackage = false", "[tool.pdm]\ndistribution = false"],
@@ -319,7 +333,7 @@ def test_a_project_that_its_tool_does_not_install_is_left_out(table: str, tmp_pa
     project = '[project]\nname = "train"\nversion = "1"\n[build-system]\nrequires = ["poetry-core"]\n'
     (tmp_path / "pyproject.toml").write_text(f"{project}{table}\n")
     lock = load_lock(encode(document(project={"name": "train"})))
-    assert (sync._find_own_project(lock, tmp_path, {}) is None) == bool(table)
+    assert (sync._find_own_project(lock, tmp_path, {}, None) is None) == bool(table)
 
 
 @exhaustive
