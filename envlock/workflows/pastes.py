@@ -8,7 +8,7 @@ from pathlib import Path
 from envlock.lock.locks import get_name, load_lock
 from envlock.lock.models import Lockfile
 from envlock.lock.pastes import FORMATS, Paste, read_paste
-from envlock.lock.pastes.statement import Statement
+from envlock.lock.pastes.statement import Statement, is_beginning
 from envlock.runtime.compare import TAKE_AWAY, UNINSTALL, compare
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.exemptions import describe_judge
@@ -45,6 +45,7 @@ SECTIONS = {
 }
 """What a paste can leave out, by section, as its headline says it."""
 NAMES_SHOWN = 7
+PIPENV = b'"pipfile-spec"'
 PART = "A text states a part of an environment, and what it does not state can differ."
 SYNC = "`envlock sync`"
 TAKE_IT = (
@@ -62,7 +63,7 @@ def load_side(source: Source | Paste) -> Side:
     if isinstance(source, Paste):
         return source
     data = _read(source)
-    if data is None or len(data) > SIZE_LIMIT or data.lstrip().startswith((b"{", CONFLICT)):
+    if data is None or len(data) > SIZE_LIMIT or _is_lockfile(data):
         return load_lock(source)
     paste = read_paste(data.decode("utf-8", "replace"))
     if paste is None:
@@ -72,6 +73,11 @@ def load_side(source: Source | Paste) -> Side:
             hint=f"read are: {known}, and requirements as `name==version`",
         )
     return paste
+
+
+def _is_lockfile(data: bytes) -> bool:
+    """Return whether a text begins like a lockfile, and is not the one of Pipenv."""
+    return data.lstrip().startswith((b"{", CONFLICT)) and PIPENV not in data
 
 
 def name_side(source: Source | Paste) -> str:
@@ -199,8 +205,7 @@ def _complete(path: str, sides: tuple[Tree, Tree]) -> None:
     if not all(isinstance(node, dict) and isinstance(node.get(name), str) for node in nodes):
         return
     short, whole = sorted((node[name] for node in nodes if isinstance(node, dict)), key=len)
-    # 3.1 is not the beginning of 3.11.
-    if whole.startswith(short) and not (short[-1:].isdigit() and whole[len(short) :][:1].isdigit()):
+    if is_beginning(short, whole):
         for node in nodes:
             if isinstance(node, dict):
                 node[name] = whole

@@ -221,8 +221,97 @@ QUOTED = """
     `FROM nvcr.io/nvidia/cuda:10.0-cudnn7-runtime-ubuntu18.04
     RUN pip3 install --upgrade pip h5py==2.10.0`
 """
+NEW_FORM = """
+    ### TensorFlow version
+
+    tf 2.18
+
+    ### OS platform and distribution
+
+    Linux Ubuntu  22.04.4 LTS
+
+    ### CUDA/cuDNN version
+
+    CUDA 12.5; CUDNN 9.3
+
+    ### GPU model and memory
+
+    NVIDIA GeForce RTX 3080 Ti  12 GBs
+
+    ### Standalone code to reproduce the issue
+
+    >>> tf.__version__
+    '2.18.0'
+    >>> keras.__version__
+    Traceback (most recent call last):
+"""
+LIST_OF_CARD = """
+    - Ubuntu 18.04 LTS
+    - TensorFlow version v1.12.1-45908-g9af48cb079
+    - CUDA 11.1 cuDNN 8.0.5.39
+    - GPU: GTX1650, 4 GB
+    - kernel : 4.4.0-59-generic
+    numpy.__version__  # '1.19.1'
+"""
+TRANSFORMERS = """
+    - `transformers` version: 4.38.2
+    - Platform: Linux-6.5.0-26-generic-x86_64-with-glibc2.35
+    - Huggingface_hub version: 0.21.4
+    - PyTorch version (GPU?): 2.2.1+cu121 (True)
+    - Tensorflow version (GPU?): not installed (NA)
+"""
+UV_LOCK = """
+    version = 1
+    [[package]]
+    name = "six"
+    version = "1.17.0"
+    source = { registry = "https://pypi.org/simple" }
+    dependencies = [
+        { name = "numpy" },
+    ]
+    [package.optional-dependencies]
+    name = "toolz"
+    version = "0.12.0"
+    [[package]]
+    name = "tensorflow"
+    version = "2.18.1"
+"""
+PIPFILE_LOCK = """
+                "sha256:b91dd7"
+            ],
+            "version": "==0.9.8"
+        },
+        "numpy": {
+            "hashes": [
+                "sha256:0e15ab"
+            ],
+            "index": "pypi",
+            "markers": "python_version >= '3.9'",
+            "version": "==1.26.4"
+        },
+"""
+TENSORFLOW_LOG = """
+    device:GPU:0 with 9611 MB memory:  -> device: 0, name: NVIDIA GeForce RTX 3060, pci bus id: 1:0.0, compute capability: 8.6
+    device:GPU:1 with 7 MB memory) -> physical GPU (device: 1, name: Tesla T4, pci bus id: 2:0.0, compute capability: 7.5)
+    I tensorflow/stream_executor/cuda/cuda_dnn.cc:384] Loaded cuDNN version 8904
+"""
+OTHER_CUDNN = """
+    E xla/cuda_dnn.cc:447] Loaded runtime CuDNN library: 8.8.0 but source was compiled with: 8.9.4.  CuDNN library needs
+"""
+LISTED = """
+    GPU models and configuration: GPU 0: NVIDIA A100-SXM4-40GB
+    GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-0)
+"""
 
 STATED = {
+    "NEW_FORM": NEW_FORM,
+    "LIST_OF_CARD": LIST_OF_CARD,
+    "TRANSFORMERS": TRANSFORMERS,
+    "UV_LOCK": UV_LOCK,
+    "PIPFILE_LOCK": PIPFILE_LOCK,
+    "TENSORFLOW_LOG": TENSORFLOW_LOG,
+    "OTHER_CUDNN": OTHER_CUDNN,
+    "LISTED": LISTED,
     "FREEZE": FREEZE,
     "PIP_LIST": PIP_LIST,
     "ENVIRONMENT": ENVIRONMENT,
@@ -286,6 +375,16 @@ def test_each_format_is_tried() -> None:
         "numpy: 1 of 2\nPython 3.8 is",
         "\x1b[2J==\n",
         ("$python" * 140 + "\n") * 4000,
+        # That of conda itself, and a build between two versions.
+        "python version : 3.7.6.final.0",
+        "TensorFlow version: v1.12.1-45908-g9af48cb079",
+        # The same words for the toolkit and for what the driver can do.
+        "CUDA version: 12.4\n",
+        "CUDA/cuDNN version: 12.4",
+        "GPU model and memory: RTX 3090 and GTX 1080",
+        "GPU: RTX 4000",
+        "GPU: no",
+        "Ubuntu 20.04 works",
     ],
 )
 def test_a_text_that_states_nothing_is_none(text: str) -> None:
@@ -299,6 +398,30 @@ def test_two_values_of_one_fact_are_none() -> None:
         ["packages.six.version"],
         ["packages.numpy.version"],
     )
+
+
+def test_of_two_formats_that_contradict_each_other_none_is_right() -> None:
+    paste = read_paste("numpy==1.26.4\nsix==1.17.0\nnumpy version: 1.25\nPython version: 3.1\nPython version: 3.11.7\n")
+    assert paste is not None
+    assert paste.disputed == ["packages.numpy.version", "python.version"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("8*V100", "Tesla V100"),
+        ("NVIDIA Tesla T4, 16GB. Created using a cloud", "Tesla T4"),
+        ("RTX3090", "GeForce RTX 3090"),
+        ("2x NVIDIA GeForce RTX 2080 SUPER", "GeForce RTX 2080 SUPER"),
+        ("GTX 940MX", "GeForce GTX 940MX"),
+        ("Quadro RTX 4000", "Quadro RTX 4000"),
+        ("A100 40GB", "A100"),
+    ],
+)
+def test_a_card_is_named_as_its_driver_names_it(text: str, name: str) -> None:
+    paste = read_paste(f"- GPU model and memory: {text}\n")
+    assert paste is not None
+    assert [(each.path, each.value) for each in paste.statements] == [("gpu.devices.0.name", name)]
 
 
 def test_a_freeze_and_a_table_in_one_text_are_both_read() -> None:

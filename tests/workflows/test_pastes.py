@@ -111,6 +111,13 @@ def test_of_two_pastes_what_both_state_is_compared() -> None:
     )
 
 
+def test_the_lockfile_of_pipenv_is_a_paste() -> None:
+    text = json.dumps({"_meta": {"pipfile-spec": 6}, "default": {"numpy": {"version": "==1.25.2"}}}, indent=4)
+    report = compared(text)
+    assert told(report) == ["packages.numpy.version: theirs 1.25.2, ours 1.26.4 (line 7)"]
+    assert "1 fact of a pasted Pipfile.lock compared" in report.headline
+
+
 def test_a_text_that_is_neither_ends_in_a_sentence() -> None:
     with pytest.raises(LockfileError, match=r"^stdin is neither a lockfile nor a text that states facts"):
         compared("\x1b[2J hello")

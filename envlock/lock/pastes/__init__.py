@@ -10,8 +10,17 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from envlock.lock.pastes import conda, dockerfile, named_versions, nvidia_smi, pip_lists, tf_env
-from envlock.lock.pastes.statement import Line, Statement
+from envlock.lock.pastes import (
+    conda,
+    dockerfile,
+    named_versions,
+    nvidia_smi,
+    package_locks,
+    pip_lists,
+    tensorflow_log,
+    tf_env,
+)
+from envlock.lock.pastes.statement import Line, Statement, do_agree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +43,9 @@ FORMATS = (
     Format("conda list", conda.read_tables),
     Format("Dockerfile", dockerfile.read_dockerfile),
     Format("nvidia-smi table", nvidia_smi.read_table),
+    Format("log of TensorFlow", tensorflow_log.read_log),
+    Format("uv.lock, poetry.lock or pylock.toml", package_locks.read_toml),
+    Format("Pipfile.lock", package_locks.read_json),
     Format("list of versions", named_versions.read_versions),
 )
 LONGEST_LINE = 1000
@@ -45,7 +57,7 @@ class Paste(NamedTuple):
 
     Attributes:
         names: of the formats that were found.
-        statements: the first of each path.
+        statements: the first of each path, and of those the first whole value.
         disputed: the paths that the text states twice, with other values; they are not statements.
         unversioned: the packages that it names by the place that they came from alone.
         lines: all lines, for messages.
@@ -81,14 +93,15 @@ def read_paste(text: str) -> Paste | None:
     found: dict[str, Statement] = {}
     disputed: set[str] = set()
     for each in FORMATS:
-        own: dict[str, Statement] = {}
+        count = len(found)
         for statement in each.read(numbered):
-            first = own.setdefault(statement.path, statement)
-            if not statement.is_loose and not first.is_loose and first.value != statement.value:
+            first = found.setdefault(statement.path, statement)
+            if not do_agree(first, statement):
                 disputed.add(statement.path)
-        if own.keys() - found.keys():
+            elif first.is_loose and not statement.is_loose and first.line != statement.line:
+                found[statement.path] = statement
+        if len(found) > count:
             names.append(each.name)
-            found = {**own, **found}
     if not found:
         return None
     statements = [each for path, each in sorted(found.items()) if path not in disputed]

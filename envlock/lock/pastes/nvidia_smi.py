@@ -1,4 +1,4 @@
-"""The table of nvidia-smi. Pure."""
+"""The table of nvidia-smi, and its list of GPUs. Pure."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ _DEVICE = re.compile(
     re.ASCII,
 )
 _MEMORY = re.compile(r"\|.*\| +[0-9]+MiB */ *([0-9]{1,8})MiB *\|.*", re.ASCII)
+_LISTED = re.compile(
+    r"(?:GPU models and configuration: )?GPU ([0-9]{1,3}): ([^(]{1,60}?)(?: \(UUID: .*\))?",
+    re.ASCII,
+)
+"""What `nvidia-smi -L` prints, and PyTorch's report after it."""
 CUT = "..."
 """The end of a name that the table has no room for."""
 
@@ -36,6 +41,7 @@ def read_table(lines: Sequence[Line]) -> Iterator[Statement]:
                 yield Statement("gpu.cuda_driver_version", head[2], number)
         device = _DEVICE.fullmatch(text.strip())
         memory = _MEMORY.fullmatch(text.strip())
+        listed = _LISTED.fullmatch(text.strip())
         if device is not None:
             index = device[1]
             devices.setdefault(index, list(_state_device(index, device, number)))
@@ -44,6 +50,10 @@ def read_table(lines: Sequence[Line]) -> Iterator[Statement]:
                 Statement(f"gpu.devices.{index}.memory_mib", int(memory[1]), number)
             )
             index = None
+        elif listed is not None:
+            path = f"gpu.devices.{listed[1]}.name"
+            name = Statement(path, shorten_model_name(listed[2]), number)
+            devices.setdefault(listed[1], [name])
     if len({tuple(each.value for each in device[:1]) for device in devices.values()}) == 1:
         for statements in devices.values():
             yield from statements

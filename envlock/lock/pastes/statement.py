@@ -49,6 +49,25 @@ def state_package(
     yield Statement(f"packages.{distribution}.version", version, line, is_loose, is_guess)
 
 
+def do_agree(one: Statement, other: Statement) -> bool:
+    """Return whether two statements of one fact can both be true: the value of a loose one is the
+    beginning of the other.
+    """
+    if one.value == other.value:
+        return True
+    if not isinstance(one.value, str) or not isinstance(other.value, str):
+        return False
+    if other.is_loose and is_beginning(other.value, one.value):
+        return True
+    return one.is_loose and is_beginning(one.value, other.value)
+
+
+def is_beginning(short: str, whole: str) -> bool:
+    """Return whether a value is the beginning of another: 3.1 is not that of 3.11."""
+    rest = whole[len(short) :]
+    return whole.startswith(short) and not (short[-1:].isdigit() and rest[:1].isdigit())
+
+
 def match_lines(
     pattern: re.Pattern[str], lines: Iterable[Line]
 ) -> Iterator[tuple[int, re.Match[str]]]:

@@ -17,6 +17,11 @@ _PACKAGES = ("check pips", "tensorflow package conflicts")
 _UNSET = re.compile(r"([A-Z][A-Z0-9_]{1,60}) is unset", re.ASCII)
 _LINES = (
     ("check python", "python.version", rf"python version: ({VERSION})"),
+    (
+        "check os platform",
+        "system.libc_version",
+        r"os platform: Linux-\S{1,100}-with-glibc([0-9.]+)",
+    ),
     ("check os platform", "system.kernel", r"os: (\w{1,20})"),
     ("check os platform", "system.kernel_release", r"os release version: (\S{1,100})"),
     ("check os platform", "system.machine", r"machine: (\w{1,20})"),
