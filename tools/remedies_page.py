@@ -19,9 +19,9 @@ HEAD = """\
 <!-- written by tools/generate.py from tests/remedies/remedies.toml -->
 # Was the remedy right? Each line, obeyed
 
-For each remedy that is obeyed, a test (named in `tests/remedies/remedies.toml`) makes the state, reads the line below the
-verdict, does what it says (a command, a variable with its value, or a sentence) and asks envlock again. The answer has to be
-green, or another finding than before. What a verdict is worth is counted on [the page of the oracle](../concepts/oracle.md).
+For each remedy that is obeyed, a test makes the state, reads the line below the verdict, does what it says (a command, a
+variable with its value, or a sentence) and asks envlock again. The answer has to be green, or another finding than before.
+What a verdict is worth is counted on [the page of the oracle](../concepts/oracle.md).
 
 """
 TITLES = {
@@ -48,7 +48,7 @@ def _count() -> str:
     lines.append(_count_row("**all**", load_remedies()))
     return (
         "\n".join(lines) + "\n\n"
-        "Each command of envlock in any text of the package is parsed by another test, so that it can be typed.\n"
+        "Another test parses each command of envlock in any text of the package.\n"
     )
 
 
@@ -77,24 +77,15 @@ def _hints() -> str:
     del groups[UNSAID]
     return (
         "\n## Hints of errors\n\n"
-        f"{len(files)} files of the package raise errors with a hint, at {sum(map(len, files.values()))} places. For "
-        f"{len(said.obeyed)} of the files `test_hints.py` makes one error or more and obeys its hint, not each of the file. "
-        f"What {sum(map(len, groups.values()))} say is mostly for a person.\n\n"
-        f"| for a person | files |\n|---|---|\n{_list_files(groups)}"
+        f"{len(files)} files of the package raise errors with a hint, at {sum(map(len, files.values()))} places. Of "
+        f"{len(said.obeyed)} files, `test_hints.py` makes at least one error and obeys its hint; the hints of "
+        f"{sum(map(len, groups.values()))} are mostly for a person.\n"
     )
-
-
-def _list_files(groups: dict[str, list[str]]) -> str:
-    rows = []
-    for reason, files in groups.items():
-        rows.append(f"| {reason} | {', '.join(f'`{file}`' for file in files)} |\n")
-    return "".join(rows)
 
 
 def _elsewhere() -> str:
-    lines = [f"- `{pattern}`: {reason}" for pattern, reason in load_elsewhere().items()]
-    return (
-        "\n## Facts that were not changed\n\nThey need what this machine does not have:\n\n"
-        + "\n".join(lines)
-        + "\n"
-    )
+    patterns: dict[str, list[str]] = {}
+    for pattern, reason in load_elsewhere().items():
+        patterns.setdefault(reason, []).append(f"`{pattern}`")
+    rows = [f"| {reason} | {', '.join(group)} |\n" for reason, group in patterns.items()]
+    return "\n## Facts that were not changed\n\n| needs | facts |\n|---|---|\n" + "".join(rows)
