@@ -45,6 +45,7 @@ LATEST = {
     "n/a": "They are only in older versions",
 }
 """What a source does in the newest version with op determinism, in the order of the page."""
+SWITCH = "tf.config.experimental.enable_op_determinism()"
 
 
 def page() -> str:
@@ -147,15 +148,25 @@ def _sources(through: str) -> str:
             for row in rows
             if row.latest == latest and (not row.affected or any(map(_is_shown, row.affected)))
         )
-        parts.append(f"### {meaning}\n\n{sources}")
+        switch = f"From 2.8 on by `{SWITCH}`, unless a row says otherwise.\n\n"
+        parts.append(f"### {meaning}\n\n{switch if latest == 'fixed' else ''}{sources}")
     return "\n".join(parts)
 
 
 def _source(row: tables.Source) -> str:
     affected = ", ".join(row.affected) or "where switched on"
-    told = [_solution(each, row.affected) for each in row.solutions if _is_shown(each.tensorflow)]
+    told = [
+        _solution(each, row.affected)
+        for each in row.solutions
+        if _is_shown(each.tensorflow) and not _is_switch(row, each)
+    ]
     told += [_measurement(each) for each in row.measured]
     return f"- `{row.id}`: {row.component} ({affected}). {'; '.join(told)}.\n"
+
+
+def _is_switch(row: tables.Source, solution: tables.Solution) -> bool:
+    """Return whether the head of the section says this solution once for all its rows."""
+    return row.latest == "fixed" and solution.api == SWITCH and solution.tensorflow == ">=2.8"
 
 
 def _is_shown(versions: str) -> bool:
