@@ -43,6 +43,7 @@ from envlock.data.determinism import load_makers, load_operation_groups
 from envlock.data.image_tables import load_image_tables
 from envlock.data.replay_table import load_replay_table
 from envlock.lock import models
+from envlock.runtime.comparison_rules import RULES
 from envlock.runtime.facts import matches
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +56,19 @@ SHARED = 4
 """The number of commands from which on a row is shown once, for all."""
 SHOWN = 3
 """Packages in one row of the page of policies."""
+MEANINGS = {
+    "exact": "equal in value and type",
+    "exact_where_asked": "exact if the lockfile has the fact",
+    "exact_where_locked": "exact if the lockfile has a value",
+    "exact_or_unset": "exact; a setting that a side does not list is unset",
+    "same_minor": "a version with the same first two numbers",
+    "at_least": "not lower than the locked version or number",
+    "superset": "a list with all locked items",
+    "within_3_percent": "a number at most 3 % off",
+    "proven": "exact, or the canary gave the locked bits",
+    "ignore": "any value",
+}
+"""What each rule of comparison accepts."""
 TABLE, TABLE_END = "<!-- commands: written by tools/generate.py -->\n", "<!-- end -->"
 
 
@@ -244,7 +258,10 @@ def policies_page() -> str:
         "",
     ]
     lines += [f"- `{name}`: {meaning}" for name, meaning in table.policies.items()]
+    accepted = ", ".join(f"`{name}` ({MEANINGS[name]})" for name in RULES)
     lines += [
+        "",
+        f"The rules: {accepted}.",
         "",
         "The first row that matches a path counts. `envlock explain PATH` says why each is so, and `envlock/data/policy.toml` "
         "has the source of every row. What rows say about GPUs is from sources, not measured.",
