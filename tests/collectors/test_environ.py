@@ -284,6 +284,21 @@ def test_many_long_flags_are_still_a_fact(tmp_path: Path) -> None:
     assert [lock.unavailable for lock in locks] == [{}, {}]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "are_equal"),
+    [
+        ("--xla_a=1  --xla_b=2 ", " --xla_a=1 --xla_b=2", True),
+        ("--xla_a='x  y'", "--xla_a='x y'", False),
+        ('--xla_a="x \\"  y"', '--xla_a="x \\" y"', False),
+        ("--xla_a='x y'  --xla_b=2", "--xla_a='x y' --xla_b=2", True),
+        ("--xla_a=it's  --xla_b=2", "--xla_a=it's --xla_b=2", True),
+    ],
+)
+def test_blanks_count_only_within_quotes(one: str, other: str, are_equal: bool) -> None:
+    first, second = (collect(Host("/", {"XLA_FLAGS": flags}, [], {})) for flags in (one, other))
+    assert (first["XLA_FLAGS"] == second["XLA_FLAGS"]) is are_equal
+
+
 LIBS = "/.singularity.d/libs"
 
 

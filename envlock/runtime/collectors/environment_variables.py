@@ -12,7 +12,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping, Optional, Sequence, Union
+    from typing import List, Mapping, Optional, Sequence, Union
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
@@ -131,7 +131,7 @@ def make_recordable(value: Optional[str], row: Tree) -> Optional[str]:
         return str(int(value))  # 00 is 0
     kind, words = row["records"], row.get("words", ())
     if kind == "flags":
-        flags = value.split()
+        flags = _split_flags(value)
         recorded = " ".join([make_flag_recordable(flag, words) for flag in flags])
         if len(recorded) > TEXT_LIMIT:
             return hash_value(" ".join(flags))
@@ -141,6 +141,16 @@ def make_recordable(value: Optional[str], row: Tree) -> Optional[str]:
     if kind == "devices":
         return _find_uuid_kind(value) or hash_value(value)
     return hash_value(value)
+
+
+def _split_flags(value: str) -> List[str]:
+    """Return the flags of a text; a quoted value may contain blanks. Source: `ParseArgvFromString` of XLA."""
+    if "'" not in value and '"' not in value:
+        return value.split()
+    # Start-up time: quotes are rare.
+    import re
+
+    return re.findall(r"""(?a)[-\w]*=(?:'[^']*'?|"(?:\\.|[^"\\])*"?)|\S+""", value)
 
 
 def _find_uuid_kind(value: str) -> Optional[str]:
