@@ -97,7 +97,7 @@ def _iter_doubled(host: Host) -> Iterator[Tuple[str, Unavailable]]:
             if not os.path.isfile(os.path.join(folder, first)):
                 libraries = [
                     file
-                    for file in _list_files(folder)
+                    for file in list_files(folder)
                     if file.startswith(f"{name}.") and file.endswith(".so")
                 ]
                 if not libraries:
@@ -152,7 +152,7 @@ def _filter_owned(sites: Iterable[str], names: Set[str]) -> Set[str]:
     """Return those of some names that are modules or packages in folders of installed packages."""
     owned: Set[str] = set()
     for site in sites:
-        files = _list_files(site)
+        files = list_files(site)
         owned.update(names.intersection(files))
         # Most files there are folders of metadata.
         for file in filter(_is_code, files):
@@ -168,7 +168,7 @@ def _is_code(file: str) -> bool:
 
 def _explain(host: Host, entry: str, name: str) -> Unavailable:
     """Return why a module is hidden; no path is named, because a lockfile may contain the sentence."""
-    if os.path.isfile(entry):
+    if os.path.isfile(split_archive(entry)[0]):
         where = "in a zip file on the import path"
     elif entry not in get_import_path(host):
         where = "beside the script or in the current folder"
@@ -182,25 +182,34 @@ def _explain(host: Host, entry: str, name: str) -> Unavailable:
 def _list_names(place: str) -> Set[str]:
     """Return the names that may be importable from an entry of the path."""
     names = set()
-    for file in _list_files(place):
+    for file in list_files(place):
         stem, dot, _ = file.partition(".")
         if (not dot or file.endswith(ENDINGS)) and stem.isidentifier():
             names.add(stem)
     return names
 
 
-def _list_files(place: str) -> List[str]:
-    """Return the names in a folder, or at the top of a zip file; empty if the entry is neither."""
+def list_files(place: str) -> List[str]:
+    """Return the names in a folder, or in a zip file or a folder of one; empty for anything else."""
     note(place)
     try:
         return os.listdir(place)
     except NotADirectoryError:
-        return _list_zip(place)
+        return _list_zip(*split_archive(place))
     except OSError:
         return []
 
 
-def _list_zip(place: str) -> List[str]:
+def split_archive(entry: str) -> Tuple[str, str]:
+    """Return what exists of an entry of the import path, and the folder below it: `a.zip/lib` is `a.zip` and `lib/`."""
+    inside = ""
+    while entry and not os.path.lexists(entry):
+        entry, _, part = entry.rpartition("/")
+        inside = f"{part}/{inside}"
+    return entry, inside
+
+
+def _list_zip(place: str, inside: str = "") -> List[str]:
     # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
     from envlock.runtime.archives import open_zip
 
@@ -208,7 +217,8 @@ def _list_zip(place: str) -> List[str]:
         if not os.path.isfile(place):  # opening a FIFO without a writer would block for ever
             return []
         with open_zip(place) as archive:
-            return [name.partition("/")[0] for name in archive.namelist()]
+            names = [name for name in archive.namelist() if name.startswith(inside)]
+            return [name[len(inside) :].partition("/")[0] for name in names]
     except (OSError, ValueError):
         return []
 
@@ -219,12 +229,12 @@ def _is_module(place: str, name: str) -> bool:
     A folder without `__init__` yields to a later package; a file without an ending is a command, as
     in `bin`.
     """
-    if os.path.isfile(place):
+    if not os.path.isdir(place):  # a zip file
         return True
     folder = os.path.join(place, name)
     if os.path.isdir(folder):
         return _is_package(folder)
-    files = _list_files(place)
+    files = list_files(place)
     return any(file.startswith(name + ".") and file.endswith(ENDINGS) for file in files)
 
 

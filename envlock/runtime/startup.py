@@ -11,6 +11,7 @@ Source: https://docs.python.org/3/library/site.html (and `addpackage` in Lib/sit
 
 from __future__ import annotations
 
+import _imp
 import os
 import sys
 
@@ -21,7 +22,7 @@ from envlock.runtime.distributions import (
 )
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host, read_bytes
-from envlock.runtime.shadows import find_shadows
+from envlock.runtime.shadows import find_shadows, split_archive
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -35,7 +36,13 @@ if TYPE_CHECKING:
 SITES = ("site-packages", "dist-packages")
 READ_LIMIT = 1 << 20  # bytes of a file
 NAME_LIMIT = 100  # characters of a fact's path; file names can have 255
-ENDINGS = (".py", ".pyc", ".abi3.so", ".so")
+ENDINGS = (*_imp.extension_suffixes(), ".py", ".pyc")
+"""Of a module, in the order in which `import` takes them.
+
+Source: _get_supported_file_loaders in importlib/_bootstrap_external.py
+"""
+ENDINGS_IN_ZIP = ("/__init__.pyc", "/__init__.py", ".pyc", ".py")
+"""Source: _zip_searchorder in Lib/zipimport.py"""
 COMPUTING = {
     "builtins": ("abs", "divmod", "hash", "max", "min", "pow", "round", "sorted", "sum"),
     "cmath": (),
@@ -191,9 +198,8 @@ def read_module(entry: str, name: str) -> Optional[bytes]:
     for place in places:
         if os.path.isfile(place):
             return read_bytes(place, READ_LIMIT + 1)
-    if entry.endswith((".zip", ".egg", ".whl")) and os.path.isfile(entry):
-        return _read_zip(entry, name)
-    return None
+    archive, inside = split_archive(entry)
+    return _read_zip(archive, inside + name) if os.path.isfile(archive) else None
 
 
 def _read_zip(archive: str, name: str) -> Optional[bytes]:
@@ -206,10 +212,15 @@ def _read_zip(archive: str, name: str) -> Optional[bytes]:
     from envlock.runtime.archives import DamagedArchiveError, open_zip
 
     try:
-        with open_zip(archive) as opened, opened.open(name + ".py") as stream:
-            return stream.read(READ_LIMIT + 1)
-    except DamagedArchiveError:  # or it has no such module
-        return None
+        with open_zip(archive) as opened:
+            names = opened.namelist()
+            for member in (name + ending for ending in ENDINGS_IN_ZIP):
+                if member in names:
+                    with opened.open(member) as stream:
+                        return stream.read(READ_LIMIT + 1)
+    except DamagedArchiveError:  # Python imports nothing from it, either
+        pass
+    return None
 
 
 def _is_known(name: str, code: List[bytes], *, is_whole: bool = False) -> bool:

@@ -200,6 +200,14 @@ def test_what_no_installed_package_has_is_not_hidden(tmp_path: Path) -> None:
     assert find_shadows(host) == {}
 
 
+@pytest.mark.parametrize("file", ["lib/sklearn/__init__.py", "lib/sklearn.py"])
+def test_a_folder_of_a_zip_file_hides_a_package(file: str, tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "evil.zip", "w") as archive:
+        archive.writestr(file, "")
+    reason = "a sklearn in a zip file on the import path is imported instead of the installed one"
+    assert hidden(shadowing(tmp_path, tmp_path / "evil.zip" / "lib")) == {"scikit-learn": reason}
+
+
 @pytest.mark.parametrize("file", ["sklearn/__init__.py", "sklearn.py"])
 def test_a_zip_file_hides_a_package(file: str, tmp_path: Path) -> None:
     with ZipFile(tmp_path / "evil.zip", "w") as archive:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -80,10 +81,18 @@ def test_where_text_and_hours_are_read_is_told_and_refused_by_no_policy() -> Non
     assert collect_python("-X", "utf8=1", show="text_encoding", LC_ALL="C") == "utf-8"
 
 
-def test_a_module_that_hides_one_of_the_standard_library_is_held(tmp_path: Path) -> None:
-    (tmp_path / "random.py").touch()
-    (tmp_path / "mine.py").touch()
-    shown = "sorted(f['shadows'])"
-    code = f"import sys; sys.path.insert(1, '{tmp_path}'); {COLLECT}; print({shown})"
-    assert run_python("-c", code, environ={}).strip() == "['random']"
-    assert run_python("-c", f"{COLLECT}; print({shown})", environ={}).strip() == "[]"
+@pytest.mark.parametrize("ending", [".py", "/__init__.py", ".pyc", *EXTENSION_SUFFIXES])
+@pytest.mark.parametrize("entry", ["folder", "archive.zip", "archive.zip/lib"])
+def test_a_module_that_hides_one_of_the_standard_library_is_held(entry: str, ending: str, tmp_path: Path) -> None:
+    folder, inside = tmp_path / "folder", tmp_path / "folder" / entry.partition("/")[2]
+    (inside / f"random{ending}").parent.mkdir(parents=True)
+    (inside / f"random{ending}").touch()
+    (inside / "mine.py").touch()
+    shutil.make_archive(str(tmp_path / "archive"), "zip", folder)
+    code = f"import sys; sys.path.insert(1, '{tmp_path / entry}'); {COLLECT}; print(sorted(f['shadows']))"
+    is_imported = entry == "folder" or not ending.endswith(".so")  # none from an archive
+    assert run_python("-c", code, environ={}).strip() == ("['random']" if is_imported else "[]")
+
+
+def test_nothing_hides_the_standard_library_otherwise() -> None:
+    assert run_python("-c", f"{COLLECT}; print(sorted(f['shadows']))", environ={}).strip() == "[]"

@@ -10,6 +10,7 @@ import site
 import subprocess
 import sys
 from hashlib import sha256
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -129,7 +130,7 @@ def test_an_empty_sitecustomize_is_not_a_known_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sitecustomize", "usercustomize"])
-@pytest.mark.parametrize("ending", [".py", "/__init__.py", ".pyc", ".so"])
+@pytest.mark.parametrize("ending", [".py", "/__init__.py", ".pyc", *EXTENSION_SUFFIXES])
 def test_the_first_module_of_that_name_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, ending: str
 ) -> None:
@@ -140,6 +141,24 @@ def test_the_first_module_of_that_name_counts(
     assert collect_startup(host)[name] == digest("second = 1\n")
     write(first, {name + ending: "first = 1\n"})
     assert collect_startup(Host(str(tmp_path / "root"), host.environ, host.path))[name] == digest("first = 1\n")
+
+
+def test_of_files_of_one_name_the_one_that_python_imports_counts(tmp_path: Path) -> None:
+    both = {"sitecustomize.py": "", "sitecustomize.pyc": "old"}
+    assert found(tmp_path, {**both, f"sitecustomize{EXTENSION_SUFFIXES[0]}": "C"})["sitecustomize"] == digest("C")
+    assert found(tmp_path / "else", dict(both))["sitecustomize"] == digest("")
+
+
+@pytest.mark.parametrize(
+    "member", ["sitecustomize.py", "sitecustomize/__init__.py", "sitecustomize.pyc", "lib/sitecustomize.py"]
+)
+def test_whatever_python_imports_from_a_zip_file_counts(tmp_path: Path, member: str) -> None:
+    archive = tmp_path / "any.name"
+    with ZipFile(archive, "w") as opened:
+        opened.writestr(member, "zipped = 1\n")
+    host = machine(tmp_path / "root")
+    host.path = [str(archive / "lib") if member.startswith("lib/") else str(archive)]
+    assert collect_startup(host)["sitecustomize"] == digest("zipped = 1\n")
 
 
 def test_a_zip_file_on_the_import_path_is_looked_into(tmp_path: Path) -> None:

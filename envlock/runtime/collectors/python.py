@@ -10,9 +10,9 @@ import time
 
 from envlock.runtime.distributions import get_import_path
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.host import Host, note
+from envlock.runtime.host import Host
 from envlock.runtime.own_variables import get_additions
-from envlock.runtime.shadows import COMMON
+from envlock.runtime.shadows import COMMON, list_files
 from envlock.runtime.startup import collect_startup, hash_bytes, read_module
 
 TYPE_CHECKING = False
@@ -71,11 +71,7 @@ def _find_shadows(host: Host) -> Tree:
     for entry in get_import_path(host):
         if os.path.abspath(entry) == library:
             break
-        note(entry)
-        try:
-            names = {file.partition(".")[0] for file in os.listdir(entry)}
-        except OSError:  # a zip file of the standard library that does not exist
-            continue
+        names = {file.partition(".")[0] for file in list_files(entry)}
         for name in sorted((names & _list_library(library)) - COMMON - facts.keys()):
             try:
                 data = read_module(entry, name)
