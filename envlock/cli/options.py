@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -94,14 +95,17 @@ def _find_environment(context: typer.Context, python: Path | None) -> Path | Non
 
 
 def name_interpreter(python: Path | None) -> Path | None:
-    """Return the interpreter that a value of `--python` names: a folder is an environment, as for uv."""
+    """Return the interpreter that a value of `--python` names: a folder is an environment, as for uv, and a bare name is
+    looked for in PATH.
+    """
     if python is None:
         return None
     # The path has lost its `./`, without which PATH would be searched.
     for found in (python / "bin" / "python", python):
         if os.path.isfile(found):  # noqa: PTH113 (false for any name)
             return found.absolute()
-    return python
+    in_path = shutil.which(python.name) if len(python.parts) == 1 else None
+    return Path(in_path).absolute() if in_path is not None else python
 
 
 def _is_called(python: Path) -> bool:

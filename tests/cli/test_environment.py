@@ -11,6 +11,7 @@ import pytest
 
 from envlock import __main__
 from envlock.cli import options
+from envlock.cli.options import name_interpreter
 from envlock.lock import interpreter
 from envlock.lock.environments import _hash
 from envlock.lock.interpreter import MAKE, Environment, find_environment
@@ -292,3 +293,15 @@ def test_a_lockfile_with_tensorflow_is_not_renewed_without_it(envlock: Command, 
         "      fix: Activate the locked environment, or name it with `--python`; or `envlock sync` makes one, and `envlock "
         f"sync --python {sys.executable}` installs into this one.",
     ]
+
+
+def test_the_option_names_a_folder_a_file_or_a_program_of_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = made(tmp_path / "ve")
+    python.chmod(0o755)
+    monkeypatch.setenv("PATH", str(python.parent))
+    monkeypatch.chdir(tmp_path)
+    assert {name_interpreter(Path(name)) for name in ("ve", "ve/bin/python", "python")} == {python}
+    # As the shell would for `./python`, whose path is the same.
+    (tmp_path / "python").touch()
+    assert name_interpreter(Path("python")) == tmp_path / "python"
+    assert name_interpreter(Path("nowhere")) == Path("nowhere")
