@@ -56,7 +56,7 @@ def sync(
     Exit 0: the environment is the locked one. Exit 1: it is not, or a package was left out.
 
     uv or pip installs, each package by its locked hash, or without one (`envlock capture --hashes`) by version,
-    URL or commit; the project itself as it lies there. Packages that are not locked are removed from
+    URL or commit; the project itself as it is now. Packages that are not locked are removed from
     an environment that is named. If the installer fails, a new environment is removed, and a named
     one is as it was, or the message says what it holds.
 
