@@ -102,11 +102,12 @@ def doctor(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
 
 
 def lint(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
-    """A seed is missing, a comment ignores nothing, and a file is no Python; the names of the files are odd."""
+    """A seed is missing, also in a test, a comment ignores nothing, and a file is no Python; the names of the files are odd."""
     code = f"import tensorflow as tf\nds = tf.data.Dataset.range(9).shuffle(9)  # {printable(word)}\n"
     files = {
         f"bad/{word}.py": f"{code}x = 1  # envlock: ignore[{printable(word)}]\n",
         f"bad/{word}/unreadable.py": "def f(:\n",
+        f"bad/tests/{word}.py": code,
         f"good/{word}.py": "x = 1\n",
     }
     reports: list[Report] = []
