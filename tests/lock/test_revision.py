@@ -68,11 +68,10 @@ def test_what_makes_a_project_dirty(repository: Repository, tmp_path: Path) -> N
     assert (find_revision(tmp_path, lock)["dirty"], find_revision(tmp_path / "part", lock)["dirty"]) == (True, False)
 
 
-def test_without_git_only_the_commit_is_known(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("repository")
+def test_without_git_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_revision(tmp_path) == {"commit": repository.first}
+    assert find_revision(tmp_path) == {}
 
 
 @pytest.mark.parametrize("head", ["ref: refs/../../secret", "ref: refs/heads/none", "secret", "\0", "gitdir: /"])
