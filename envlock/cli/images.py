@@ -15,7 +15,7 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
-from envlock.image.image_text import list_answers, list_everything, list_ranking
+from envlock.image.image_text import list_answers, list_ranking
 from envlock.image.images import find_gpu_support
 from envlock.reports.json import dump
 from envlock.reports.text import paint
@@ -30,7 +30,7 @@ def images(
         str | None,
         typer.Argument(
             metavar="LOCK",
-            help="Rank the images for this lockfile; - for stdin.",
+            help="Lockfile; - for stdin. [default: the project's nearest envlock.lock]",
         ),
     ] = None,
     gpu: Annotated[
@@ -46,14 +46,13 @@ def images(
 ) -> None:
     """List base images, ranked for a lockfile.
 
-    Without LOCK, every known image is listed. With --gpu, it lists whether NVIDIA's images and
+    With --gpu, it lists instead whether NVIDIA's images and
     TensorFlow's wheels run on a GPU or with a driver, and why not. No registry is asked: `envlock
     build --pin` does that, and records the digest of the best image.
 
     \b
     Examples:
-      envlock images                           every known image
-      envlock images envlock.lock              ranked for a lockfile, with reasons
+      envlock images                           ranked for the nearest lockfile, with reasons
       envlock images --gpu sm_120              what runs on this card, and what does not
       envlock images - -f json < envlock.lock  for programs
     """
@@ -61,9 +60,6 @@ def images(
         refuse_both({"--gpu": gpu}, {"LOCK": lock})
         found = find_gpu_support(gpu)
         lines = list_answers(found)
-    elif lock is None:
-        found = envlock.base_images()
-        lines = list_everything(found)
     else:
         found = envlock.base_images(find_source(lock))
         lines = list_ranking(found, SHOWN)

@@ -145,40 +145,6 @@ def _list_legend(shown: Sequence[Row], more: int) -> Lines:
         yield "note", f"{more} more with `--format json`"
 
 
-def list_everything(document: Row) -> Lines:
-    """Yield every known image."""
-    yield "plain", "NVIDIA's TensorFlow images; ~ expected by other images of that month, - unknown"
-    yield "plain", ""
-    yield from _list_images(document["releases"], COLUMNS)
-    yield from _list_title("NVIDIA's CUDA images")
-    yield from _list_images(document["cuda"], {"cudnn": "cuDNN", "nccl": "NCCL"})
-    yield from _list_title("Python's slim images")
-    patches = [[row["image"], "{} to {}".format(*row["patches"])] for row in document["python"]]
-    yield from _list_table(["image", "patch releases"], patches)
-    yield from _list_systems(document["systems"])
-
-
-def _list_images(images: Iterable[Row], columns: Mapping[str, str]) -> Lines:
-    rows = [[image["image"], *_fill_cells(image, columns)] for image in images]
-    yield from _list_table(["image", *columns.values()], rows)
-
-
-def _list_title(title: str) -> Lines:
-    yield "plain", ""
-    yield "plain", title
-    yield "plain", ""
-
-
-def _list_systems(systems: Iterable[Row]) -> Lines:
-    """Yield the known systems, and the images with their own Python."""
-    yield from _list_title("Systems, for a Python that is copied or installed")
-    rows = []
-    for system in systems:
-        python = [system["with_python"] or "-", system["python"] or "-"]
-        rows.append([system["image"], system["libc"], *python])
-    yield from _list_table(["image", "glibc", "with its own Python", "Python"], rows)
-
-
 def _fill_cells(image: Row, names: Iterable[str]) -> list[str]:
     """Return the versions in an image: `-` for an unknown one, `~` before one that was inferred."""
     cells = []
@@ -200,10 +166,3 @@ def _align(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
             widths[column] = max(widths[column], len(cell))
     for row in table:
         yield "  ".join(map(str.ljust, row, widths)).rstrip()
-
-
-def _list_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
-    title, *lines = _align(head, rows)
-    yield "title", title
-    for line in lines:
-        yield "plain", line

@@ -1,4 +1,4 @@
-"""The known base images, and which one fits a lockfile best."""
+"""Which of the known base images fits a lockfile best, and what runs on a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from envlock.data.image_tables import Tables, load_image_tables
 from envlock.image.bases.cards import find_capability, list_runnable, split_gpu
 from envlock.image.bases.choose import Find, candidates
-from envlock.image.bases.listing import describe_all, describe_ranking
+from envlock.image.bases.listing import describe_ranking
 from envlock.image.bases.needs import BaseNeeds, collect_lock_needs
 from envlock.image.bases.sources.interpreters import find_unlisted_machine
 from envlock.lock.locks import load_lock
@@ -21,21 +21,17 @@ if TYPE_CHECKING:
 
 
 def base_images(lock: Source | None = None) -> dict[str, Any]:
-    """Return the base images for a lockfile as JSON values, the best first; without a lockfile, all
-    known ones.
+    """Return the base images for a lockfile as JSON values, the best first.
 
     Args:
-        lock: the lockfile to rank them for.
+        lock: the lockfile; the one that `assert_locked()` would use when not given.
 
     Raises:
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: no image can be the machine of the lockfile.
     """
-    tables = load_image_tables()
-    if lock is None:
-        return describe_all(tables)
     needs = collect_lock_needs(load_lock(lock), None)
-    return describe_ranking(candidates(needs, tables), needs)
+    return describe_ranking(candidates(needs, load_image_tables()), needs)
 
 
 def find_gpu_support(gpu: str) -> dict[str, Any]:
