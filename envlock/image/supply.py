@@ -87,13 +87,11 @@ class BuildSources:
             the user's cache.
         python: the interpreter of the locked environment, which proves wheels; None finds it as all
             commands do.
-        indexes: package indexes to ask; those of pip's and uv's settings when empty.
         offline: use no network.
     """
 
     wheelhouse: Path | None = None
     python: Path | None = None
-    indexes: Sequence[str] = ()
     offline: bool = False
 
     @property
@@ -391,7 +389,7 @@ def _prove(
     progress.say(f"proving the wheels of {count(len(missing), 'package')}")
     try:
         # What no index has as a wheel was built here when it was installed, and is built again.
-        request = HashRequest(indexes=sources.indexes, build=True)
+        request = HashRequest(build=True)
         new = hash_packages(lock, request, python=python, progress=progress)
     except EnvironmentMismatch as error:
         raise EnvironmentMismatch(
@@ -439,7 +437,6 @@ def _fill(
         lock,
         [package for package in proven if package.name in wanted],
         sources.folder,
-        sources.indexes,
         offline=sources.offline,
         progress=progress,
     )

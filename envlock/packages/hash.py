@@ -32,7 +32,6 @@ class HashRequest:
     """Where wheels may come from, and how they are proven.
 
     Attributes:
-        indexes: package indexes to ask; those of pip's and uv's settings if empty.
         offline: ask no index.
         seconds: how long the indexes may take for all packages.
         build: build the packages that no index has from their sources, which runs their build
@@ -41,7 +40,6 @@ class HashRequest:
         only: the packages to prove; all when not given.
     """
 
-    indexes: Sequence[str] = ()
     offline: bool = False
     seconds: float = TIMEOUT
     build: bool = False
@@ -72,8 +70,7 @@ def hash_packages(
             the lockfile proves can no longer be proven.
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: an index failed, contradicts itself, or takes too long.
-        UsageError: there is no such interpreter, index or wheel, or packages are built and `keep`
-            is not set.
+        UsageError: there is no such interpreter, index or wheel.
     """
     old = load_lock(lock)
     environment = LiveEnvironment(python, collect_live_for(old.to_document(), python))
@@ -134,7 +131,7 @@ def prove(
     with progress.bar("packages", len(installed)) as advance:
         index = None
         if not request.offline:
-            index = PackageIndex(make_target(lock), folder, request.indexes, place.prefix)
+            index = PackageIndex(make_target(lock), folder, place.prefix)
         workshop = Workshop(
             environment.interpreter, folder, named, request.build, index, progress.say
         )

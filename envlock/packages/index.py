@@ -188,19 +188,17 @@ class PackageIndex:
     Attributes:
         target: the Python that wheels are for.
         cache: the folder of envlock's cache.
-        urls: the indexes; those of ENVLOCK_INDEX_URL, else of pip's and uv's settings, if empty.
         prefix: the environment's `sys.prefix`, which may hold a `pip.conf`.
     """
 
     target: Target
     cache: Path
-    urls: Sequence[str] = ()
     prefix: Path | None = None
 
     @property
     def named(self) -> list[str]:
         """The indexes that are asked in place of those of the settings; none if these are asked."""
-        return list(self.urls) or os.environ.get(INDEX_URL, "").split()
+        return os.environ.get(INDEX_URL, "").split()
 
     def find(self, wanted: Sequence[Wanted], seconds: float = TIMEOUT) -> Found:
         """Return the wheel that pip would install of each package, or the reason for its absence.

@@ -60,7 +60,6 @@ def vendor(
     lock: Source | None = None,
     folder: Path = Path("wheelhouse"),
     *,
-    indexes: Sequence[str] = (),
     offline: bool = False,
     progress: Progress = SILENT,
 ) -> Vendored:
@@ -70,8 +69,6 @@ def vendor(
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         folder: the wheelhouse.
-        indexes: package indexes to take the wheels from; the addresses in the lockfile when not
-        given.
         offline: take wheels from the cache, and download none.
         progress: shows what is being done.
 
@@ -82,14 +79,13 @@ def vendor(
     """
     model = load_lock(lock)
     known, _ = list_proven(model, get_name(lock))
-    return fill_wheelhouse(model, known, folder, indexes, offline=offline, progress=progress)
+    return fill_wheelhouse(model, known, folder, offline=offline, progress=progress)
 
 
 def fill_wheelhouse(
     lock: Lockfile,
     known: Sequence[Proven],
     folder: Path,
-    indexes: Sequence[str],
     *,
     offline: bool,
     progress: Progress,
@@ -98,7 +94,7 @@ def fill_wheelhouse(
     cached = Path(require_cache(os.environ))
     tags = [tag for package in known for tag in parse_wheel_filename(package.wheel.name)[3]]
     platforms = sorted({tag.platform for tag in tags})
-    index = PackageIndex(make_target(lock, platforms), cached, indexes)
+    index = PackageIndex(make_target(lock, platforms), cached)
     # Once, although the folder's lock is tried ten times a second.
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
     fetch = partial(_fetch, index, offline=offline, by_address=not index.named)

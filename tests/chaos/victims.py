@@ -295,7 +295,7 @@ def _image(source: str, *_: object, **__: object) -> build.BuiltImage:
     return build.BuiltImage("x:1", None, validate(json.loads(BUILT) | {"created_by": "envlock 0.0.9"}, source), ())
 
 
-IMAGE = Built(f"sha256:{'1' * 64}", (), "docker", "28.0", {}, 1.0)
+IMAGE = Built(f"sha256:{'1' * 64}", (), "docker", "28.0", {})
 
 # --- runs
 

@@ -52,11 +52,12 @@ PINNED: dict[str, Any] = {
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Iterator[IndexServer]:
-    """Return a running index with two wheels."""
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexServer]:
+    """Return a running index with two wheels, the only one that is asked."""
     for name in NAMES:
         make_wheel(tmp_path / "index", name)
     with index_server(tmp_path / "index") as server:
+        monkeypatch.setenv("ENVLOCK_INDEX_URL", server.url)
         yield server
 
 
@@ -111,9 +112,7 @@ def requirements(folder: Path) -> str:
 
 def test_a_fresh_lock_becomes_a_context(project: Path, python: Path, index: IndexServer, tmp_path: Path) -> None:
     told = Told()
-    made = build.context(
-        fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url]), progress=told
-    )
+    made = build.context(fresh(python), project / "made", sources=BuildSources(python=python), progress=told)
     house = tmp_path / "cache" / "envlock" / "wheelhouse"
     assert told.said == [
         "proving the wheels of 2 packages",
@@ -141,7 +140,7 @@ def test_a_checkout_of_a_package_that_came_from_an_index_has_that_package(
     others = {name: fact for name, fact in lock.facts.packages.items() if name != "thing"}
     facts = lock.facts.model_copy(update={"packages": others})
     lock = lock.model_copy(update={"facts": facts, "project": Project(name="thing")})
-    sources = BuildSources(python=python, indexes=[index.url])
+    sources = BuildSources(python=python)
     made = build.context(lock, project / "made", sources=sources)
     assert made.lock.identity is not None
     assert made.lock.identity.packages["thing"].origin == "index"
@@ -155,7 +154,7 @@ def test_what_no_index_has_as_a_wheel_is_built(project: Path, python: Path, inde
     archive = make_archive(index.folder, "old")
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-index", "--no-deps"]
     subprocess.run([*pip, str(archive)], check=True)
-    sources = BuildSources(python=python, indexes=[index.url])
+    sources = BuildSources(python=python)
     made = build.context(fresh(python), project / "made", sources=sources)
     unpacked = runpy.run_path(str(ROOT / "tools" / "demo.py"))["unpacked"]
     layers = unpacked(project / "made", project / "layers")
@@ -166,7 +165,7 @@ def test_what_no_index_has_as_a_wheel_is_built(project: Path, python: Path, inde
 
 def test_the_demo_installs_a_context_elsewhere(project: Path, python: Path, index: IndexServer) -> None:
     """By the wheels and the hashes in its tars, as `make demo` does without an engine."""
-    build.context(fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url]))
+    build.context(fresh(python), project / "made", sources=BuildSources(python=python))
     unpacked = runpy.run_path(str(ROOT / "tools" / "demo.py"))["unpacked"]
     (file,) = unpacked(project / "made", project / "layers")
     assert sorted(each.name for each in file.parent.iterdir()) == [WHEELS[0], "requirements.txt", WHEELS[1]]
@@ -180,15 +179,15 @@ def test_the_demo_installs_a_context_elsewhere(project: Path, python: Path, inde
 def test_what_is_there_is_not_asked_again(
     project: Path, python: Path, index: IndexServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = build.context(fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url]))
+    first = build.context(fresh(python), project / "made", sources=BuildSources(python=python))
     asked = len(index.requests)
     told = Told()
-    again = build.context(first.lock, project / "again", sources=BuildSources(indexes=[index.url]), progress=told)
+    again = build.context(first.lock, project / "again", sources=BuildSources(), progress=told)
     assert (len(index.requests), told.said, again.lock) == (asked, [], first.lock)
     for name in ("Dockerfile", "packages.tar", "lock.tar"):
         assert (project / "made" / name).read_bytes() == (project / "again" / name).read_bytes()
     (project / "wheelhouse").mkdir()  # the user's own, from then on
-    build.context(first.lock, project / "third", sources=BuildSources(indexes=[index.url]))
+    build.context(first.lock, project / "third", sources=BuildSources())
     assert (len(index.requests), sorted(each.name for each in Path("wheelhouse").iterdir())) == (asked, WHEELS)
 
 
@@ -215,7 +214,7 @@ def test_the_command_writes_what_it_found(
 def test_an_index_that_fails_leaves_everything_as_it_was(project: Path, python: Path, index: IndexServer) -> None:
     index.troubles.add("500")
     with pytest.raises(OutsideError):
-        build.context(fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url]))
+        build.context(fresh(python), project / "made", sources=BuildSources(python=python))
     assert not (project / "made").exists()
 
 
@@ -223,7 +222,7 @@ def test_another_environment_proves_nothing(project: Path, python: Path, index: 
     lock = fresh(python)
     shutil.rmtree(next(python.parents[1].rglob("more-1.0.dist-info")))
     with pytest.raises(EnvironmentMismatch) as raised:
-        build.context(lock, project / "made", sources=BuildSources(python=python, indexes=[index.url]))
+        build.context(lock, project / "made", sources=BuildSources(python=python))
     assert "packages.more" in raised.value.message
     assert raised.value.hint == (
         "wheels are proven in the locked environment: activate it, name its interpreter with `--python`, or run "
@@ -254,9 +253,7 @@ def _has_nothing(image: str) -> dict[str, Any]:
 
 
 def test_offline_with_everything_there(project: Path, python: Path, index: IndexServer, tmp_path: Path) -> None:
-    proven = build.context(
-        fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url])
-    ).lock
+    proven = build.context(fresh(python), project / "made", sources=BuildSources(python=python)).lock
     reference = f"docker.io/library/python:3.11.7-slim-bookworm@{DIGEST}"
     config = {"Entrypoint": ["/entry.sh"], "Cmd": ["python3"], "Env": ["PATH=/bin", "TF_DETERMINISTIC_OPS=1"]}
     engine: Any = SimpleNamespace(inspect=lambda image: {"Config": config})
@@ -286,10 +283,8 @@ def test_offline_with_everything_there(project: Path, python: Path, index: Index
 def test_no_wheel_is_read_for_an_image_that_was_built_from_the_same(
     project: Path, python: Path, index: IndexServer, tmp_path: Path
 ) -> None:
-    proven = build.context(
-        fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url])
-    ).lock
-    built = Built("sha256:" + "ab" * 32, (), "buildx", "1", {}, 0.0)
+    proven = build.context(fresh(python), project / "made", sources=BuildSources(python=python)).lock
+    built = Built("sha256:" + "ab" * 32, (), "buildx", "1", {})
     engine: Any = SimpleNamespace(name="buildx", inspect=lambda _: {"Config": {}}, find_built=lambda _: built)
     offline = BuildSources(offline=True)
     whole = supply.prepare_build(proven, ImageRequest(), offline, engine)
@@ -318,9 +313,7 @@ def test_over_a_base_with_packages_only_what_it_lacks_is_proven(
         seen = Inside(Snapshot(facts, {}), BaseImage(**PINNED))
         monkeypatch.setattr(inside, "look_inside", lambda engine, image, say, seen=seen: seen)
         monkeypatch.setattr(supply, "resolve_base", lambda lock, *_: Chosen(BASES["captured"], BaseImage(**PINNED)))
-        found = supply.prepare_build(
-            fresh(python), ImageRequest(), BuildSources(python=python, indexes=[index.url]), engine
-        )
+        found = supply.prepare_build(fresh(python), ImageRequest(), BuildSources(python=python), engine)
         assert [each.name for each in found.plan.wheels] == installed
         assert (found.lock.identity is not None) == bool(installed)
 

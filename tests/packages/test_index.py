@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +49,8 @@ def index(server: IndexServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     monkeypatch.setenv("PIP_RESUME_RETRIES", "0")
-    return PackageIndex(TARGET, tmp_path / "cache", [server.url])
+    monkeypatch.setenv("ENVLOCK_INDEX_URL", server.url)
+    return PackageIndex(TARGET, tmp_path / "cache")
 
 
 @pytest.mark.slow
@@ -105,15 +107,17 @@ def test_an_index_in_trouble_is_not_one_without_the_package(
 
 
 @pytest.mark.slow
-def test_a_login_is_used_and_never_shown(index: PackageIndex, server: IndexServer, tmp_path: Path) -> None:
+def test_a_login_is_used_and_never_shown(
+    index: PackageIndex, server: IndexServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.troubles.add("private")
-    address = server.url.replace("://", "://user:s3cret@")
-    found = PackageIndex(TARGET, tmp_path / "own", [address]).find([THING])
+    monkeypatch.setenv("ENVLOCK_INDEX_URL", server.url.replace("://", "://user:s3cret@"))
+    found = index.find([THING])
     assert isinstance(found["thing"], Offer)
     assert "s3cret" not in repr(found)
     server.troubles.add("500")
     with pytest.raises(OutsideError) as caught:
-        PackageIndex(TARGET, tmp_path / "own", [address]).find([THING])
+        index.find([THING])
     assert "s3cret" not in str(caught.value)
 
 
@@ -137,9 +141,11 @@ def test_where_uv_looks_is_told_to_pip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["https://x.example/ --pre", "https://x.example/\n--pre", "https://x.example/'"])
-def test_an_address_is_never_an_option(address: str, tmp_path: Path) -> None:
+def test_an_address_is_never_an_option(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "uv.toml").write_text(f"[[index]]\nurl = {json.dumps(address)}\n")
     with pytest.raises(UsageError) as caught:
-        PackageIndex(TARGET, tmp_path, [address]).list_options()
+        PackageIndex(TARGET, tmp_path).list_options()
     assert "x.example" not in str(caught.value)
 
 
@@ -199,9 +205,10 @@ def test_a_wheel_of_a_folder_is_of_no_index(
     index: PackageIndex, server: IndexServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = make_wheel(tmp_path / "links", "linked")
+    monkeypatch.delenv("ENVLOCK_INDEX_URL")
     monkeypatch.setenv("PIP_INDEX_URL", server.url)
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
-    found = PackageIndex(TARGET, index.cache).find([Wanted("linked", "1.0")])["linked"]
+    found = index.find([Wanted("linked", "1.0")])["linked"]
     assert isinstance(found, Offer)
     assert (found.url, found.index_url) == (wheel.as_uri(), "")
 

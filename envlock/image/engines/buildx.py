@@ -80,7 +80,6 @@ def _make_command(order: Order, file: Path) -> list[str]:
     command = ["docker", "buildx", "build", "--builder", builder, "--progress=plain", "--load"]
     command += ["--provenance=false", f"--network={order.network}", f"--iidfile={file}"]
     command.append(f"--build-arg=SOURCE_DATE_EPOCH={order.epoch}")
-    command += [f"--label={name}={value}" for name, value in sorted(order.labels.items())]
     if order.platform is not None:
         command.append(f"--platform={order.platform}")
     if order.no_cache:

@@ -24,7 +24,6 @@ def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:
     messages = daemon.build(
         order.context,
         buildargs={"SOURCE_DATE_EPOCH": str(order.epoch)},
-        labels=dict(order.labels),
         network_mode=order.network,
         nocache=order.no_cache,
         platform=order.platform,

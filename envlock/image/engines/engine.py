@@ -8,7 +8,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypedDict
 
@@ -27,7 +27,6 @@ class Order:
     Attributes:
         context: the folder.
         epoch: the time of every file that the build writes, in seconds since 1970.
-        labels: those of the image.
         platform: that of the image; the host's own when None.
         network: the network of the steps: `none`, `host`, or `default` for the engine's own.
         no_cache: run every step again.
@@ -35,7 +34,6 @@ class Order:
 
     context: Path
     epoch: int
-    labels: Mapping[str, str] = field(default_factory=dict)
     platform: str | None = None
     network: str = "none"
     no_cache: bool = False
@@ -124,7 +122,6 @@ class Built:
         engine, engine_version: the builder; the version is that of its host.
         config: `Env`, `Entrypoint`, `Cmd`, `WorkingDir`, `User`, `Labels` and others, from the
             host.
-        seconds: how long the builder took.
         steps: the images of its steps that the builder keeps as a cache, the last one first.
     """
 
@@ -133,7 +130,6 @@ class Built:
     engine: str
     engine_version: str
     config: Mapping[str, Any]
-    seconds: float
     steps: tuple[str, ...] = ()
 
 
@@ -151,32 +147,23 @@ class Engine:
     builder: Builder
     reason: str
 
-    def build(
-        self, order: Order, *, tag: str | None = None, on_line: Say = lambda line: None
-    ) -> Built:
-        """Build an image and return it; it gets its tag, if any, only when it is complete.
+    def build(self, order: Order, *, on_line: Say = lambda line: None) -> Built:
+        """Build an image without a name, and return it.
 
         A build that fails or is interrupted leaves nothing: no container, and no image without a
         name. One that succeeds leaves its image and the builder's cache, but no stage. When it
         fails, the full log is kept, and the error names it.
 
         Raises:
-            UsageError: `tag` is not a valid name for an image.
             EngineError: the build failed, or the image is not the requested one.
         """
-        if tag is not None:
-            check_name(tag)
         # What exists now is never removed, even if a step of the build uses it.
         before = self.host.list_images()
         trail = Trail()
-        started = time.monotonic()
         with _open_log() as log:
             try:
                 image = self.builder(self.host, order, _tee(on_line, log), trail)
-                seconds = time.monotonic() - started
-                built = self._describe_built(image, order, seconds)
-                if tag is not None:
-                    self.host.tag(image, tag)
+                built = self._describe_built(image, order)
                 steps = self._remove_images(trail, before | {built.image_id})
                 return replace(built, steps=steps)
             except OSError as error:
@@ -239,7 +226,7 @@ class Engine:
             inspected = self.host.inspect(image_id)
         except EngineError:
             return None
-        return self._make_built(inspected, 0.0)
+        return self._make_built(inspected)
 
     def tag(self, image: str, name: str) -> None:
         """Give an image a name.
@@ -258,11 +245,11 @@ class Engine:
         for image in (built.image_id, *built.steps):
             self.host.remove_image(image)
 
-    def _describe_built(self, image: str, order: Order, seconds: float) -> Built:
+    def _describe_built(self, image: str, order: Order) -> Built:
         """Return an image that was built.
 
         Raises:
-            EngineError: it is for another platform, or lacks labels of the order.
+            EngineError: it is for another platform.
         """
         inspected = self.host.inspect(image)
         platform = f"{inspected.get('Os')}/{inspected.get('Architecture')}"
@@ -271,20 +258,13 @@ class Engine:
                 f"the image was built for {platform}, not for {order.platform}",
                 hint="name another platform or base: the engine had no base for this one",
             )
-        config = inspected.get("Config") or {}
-        labels = config.get("Labels") or {}
-        if any(labels.get(name) != value for name, value in order.labels.items()):
-            raise EngineError(
-                "the image lacks labels of its Dockerfile",
-                hint="use another engine: this one dropped them",
-            )
-        return self._make_built(inspected, seconds)
+        return self._make_built(inspected)
 
-    def _make_built(self, inspected: Inspected, seconds: float) -> Built:
+    def _make_built(self, inspected: Inspected) -> Built:
         rootfs = inspected.get("RootFS")
         layers = tuple(rootfs["Layers"] or ()) if rootfs is not None else ()
         config = dict(inspected.get("Config") or {})
-        return Built(inspected["Id"], layers, self.name, self.host.version, config, seconds)
+        return Built(inspected["Id"], layers, self.name, self.host.version, config)
 
     def _clean(self, trail: Trail, before: set[str]) -> None:
         """Remove what a failed or interrupted build has left; images that existed before are kept."""

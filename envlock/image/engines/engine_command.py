@@ -84,7 +84,6 @@ class Command:
                 *["--format=oci", "--layers=true", f"--network={order.network}"],
                 *drop_identity_label(ask(self.program, "build", "--help").stdout),
             ]
-            words += [f"--label={name}={value}" for name, value in sorted(order.labels.items())]
             if order.platform is not None:
                 words.append(f"--platform={order.platform}")
             if order.no_cache:
