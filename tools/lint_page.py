@@ -12,8 +12,8 @@ HEAD = """\
 
 `envlock lint` finds ENV0 to ENV3 in Python code, and `envlock.lint_dataset` finds ENV5 in the graph of a dataset. An
 error is code that does not do what it says, does not run, or (ENV5) differs from run to run. A warning is code that
-differs, or can differ, from run to run. Information does not change the exit code. From the first release on, names stay.
-What rules say about GPUs is from sources, not measured. A test runs the linter on each example (-), and on its correction (+).
+differs, or can differ, from run to run. Information does not change the exit code.
+What rules say about GPUs is from sources, not measured. Each example has the finding (-), and its correction has not (+).
 
 """
 
