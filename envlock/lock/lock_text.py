@@ -11,57 +11,7 @@ from envlock.runtime.report import clean, count, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NotRequired, TypedDict
-
     from envlock.runtime.machines import Profile
-
-    class ProjectDocument(TypedDict, total=False):
-        """What a lockfile says about the project."""
-
-        name: str
-        commit: str
-        dirty: bool
-        entry: list[str]
-        held: list[str]
-        observed: list[str]
-
-    class OriginDocument(TypedDict, total=False):
-        """The origin of a package that is not from an index."""
-
-        url: str
-        commit: str
-        editable: bool
-
-    class PackageDocument(TypedDict, total=False):
-        """The parts of a package in a lockfile that are shown."""
-
-        version: str
-        origin: OriginDocument
-
-    class DataDocument(TypedDict):
-        """The input files at a path."""
-
-        files: int
-        bytes: int
-        content: str | None
-
-    class ConditionsDocument(TypedDict):
-        """The conditions under which operations were computed, in the form of a lockfile."""
-
-        device: str
-        execution: str
-        intra_op_threads: int | str
-        inter_op_threads: int | str
-        determinism: str
-
-    class CoverageDocument(TypedDict):
-        """How much of a program is computed again, in the form of a lockfile."""
-
-        distinct: int
-        covered: int
-        left_out: Mapping[str, Mapping[str, int]]
-        cut: NotRequired[bool]
-
 
 LEFT_OUT = {
     "state": "reads or changes a variable, an iterator or a table",
@@ -114,7 +64,7 @@ def _render_head(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     for path, rule in policy["overrides"].items():
         head += f", {clean(path)}: {clean(rule)}"
     yield "plain", head
-    project: ProjectDocument = document.get("project", {})
+    project = document.get("project", {})
     about = []
     if project.get("name"):
         about.append(clean(project["name"]))
@@ -128,7 +78,7 @@ def _render_head(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 def count_held(document: Mapping[str, Any]) -> list[str]:
     """Return a line on how many packages of a lockfile are held; empty without entry points."""
-    project: ProjectDocument = document.get("project", {})
+    project = document.get("project", {})
     if "held" not in project:
         return []
     packages = set(document["facts"].get("packages") or ())
@@ -205,7 +155,7 @@ def _render_variables(variables: Mapping[str, str | None]) -> Iterable[tuple[str
         yield "plain", f"  {clean(name)}={show(variables[name])}"
 
 
-def _render_data(section: Mapping[str, DataDocument]) -> Iterable[tuple[str, str]]:
+def _render_data(section: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
     if section:
         yield "title", "data, which is not part of the environment"
     for path, entry in section.items():
@@ -213,7 +163,7 @@ def _render_data(section: Mapping[str, DataDocument]) -> Iterable[tuple[str, str
         yield "plain", f"  {clean(path):<26} {amount}, {clean(str(entry['content'])[:19])}"
 
 
-def _render_packages(packages: Mapping[str, PackageDocument]) -> Iterable[tuple[str, str]]:
+def _render_packages(packages: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
     yield "title", f"packages: {len(packages)}"
     for name, package in sorted(packages.items()):
         line = f"  {clean(name)} {show(package.get('version'))}"
@@ -229,7 +179,7 @@ def _render_packages(packages: Mapping[str, PackageDocument]) -> Iterable[tuple[
 
 
 def render_coverage(
-    targets: Mapping[str, CoverageDocument], conditions: ConditionsDocument
+    targets: Mapping[str, Mapping[str, Any]], conditions: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     """Yield (style, line): how many operations of each program are covered, and why the others are
     not.
@@ -249,7 +199,7 @@ def render_coverage(
             yield "unknown", f"  not covered: what it runs later ({why})"
 
 
-def describe_conditions(head: ConditionsDocument) -> str:
+def describe_conditions(head: Mapping[str, Any]) -> str:
     """Return the conditions of a canary in one line."""
     threads = f"{head['intra_op_threads']} intra-op and {head['inter_op_threads']} inter-op threads"
     determinism = f"op determinism {head['determinism']}"

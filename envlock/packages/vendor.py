@@ -95,7 +95,7 @@ def fill_wheelhouse(
     tags = [tag for package in known for tag in parse_wheel_filename(package.wheel.name)[3]]
     platforms = sorted({tag.platform for tag in tags})
     index = PackageIndex(make_target(lock, platforms), cached)
-    # Once, although the folder's lock is tried ten times a second.
+    # Once, although the folder's lock is tried often.
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
     fetch = partial(_fetch, index, offline=offline, by_address=not index.named)
     how: Counter[str] = Counter()

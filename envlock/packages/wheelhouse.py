@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
 import os
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
+from envlock.lock.folder_lock import hold_folder
 from envlock.lock.models import WheelFile
 from envlock.packages import wheel_cache as caching
 from envlock.packages.identity import Proven
@@ -23,8 +21,6 @@ Fetch = Callable[[Sequence[Wanted]], Mapping[str, Offer | OutsideError]]
 """Puts wheels into the cache: the one of each package by name, or the reason for its absence."""
 
 BLOCK = 1024 * 1024
-PAUSE = 0.1
-"""Seconds between two attempts to lock a folder."""
 TEMPORARY = ".envlock.{}.tmp"
 
 
@@ -69,7 +65,7 @@ def fetch_wheels(
     caching.prepare(cache)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with wait_for_folder(folder, on_wait):
+        with hold_folder(folder, inf, on_wait):
             # Only while the folder is locked: else, another process could be writing these files.
             for leftover in folder.glob(TEMPORARY.format("*")):
                 leftover.unlink()
@@ -155,34 +151,6 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copyfileobj(old, new, BLOCK)
         new.flush()
         os.fsync(new.fileno())
-
-
-@contextlib.contextmanager
-def wait_for_folder(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Lock a folder during a block, against other threads and processes.
-
-    On a file system without locks, the block runs without one.
-    """
-    # The folder itself is locked, so that no lock file remains.
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        while not _lock(handle):
-            on_wait()
-            time.sleep(PAUSE)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Return whether the folder is locked by us now, or the file system has no locks."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        # On NFS an fcntl lock stands for it, which can be refused with EACCES, too:
-        # https://man7.org/linux/man-pages/man2/flock.2.html
-        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
-    return True
 
 
 def measure_wheels(folder: Path) -> dict[str, int]:

@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
+from envlock.lock.folder_lock import hold_folder
 from envlock.lock.models import WheelFile
 from envlock.packages import wheel_cache, wheelhouse
 from envlock.packages.identity import Proven
 from envlock.packages.index import Offer, Wanted
-from envlock.packages.wheelhouse import Had, fetch_wheels, find_unowned, measure_wheels, wait_for_folder
+from envlock.packages.wheelhouse import Had, fetch_wheels, find_unowned, measure_wheels
 from envlock.runtime.errors import OutsideError, UsageError
 from tests.packages.identified import wheel
 
@@ -234,7 +235,7 @@ def test_a_lock_that_the_file_system_does_not_know_keeps_nobody_out(
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     on_wait: Callable[[], None] = lambda: pytest.fail("it waits for nobody")  # noqa: E731
-    with wait_for_folder(tmp_path, on_wait), wait_for_folder(tmp_path, on_wait):
+    with hold_folder(tmp_path, on_wait=on_wait), hold_folder(tmp_path, on_wait=on_wait):
         pass
 
 
