@@ -145,15 +145,19 @@ def download(
     """
     digest, received = hashlib.sha256(), 0
     wrong = f"{show_url(url)} is not the expected file:"
-    with client.stream(url) as answer, replace_file(target, "archive") as stream:
-        if answer.status != HTTPStatus.OK:
-            raise make_refusal(answer)
-        for chunk in answer.chunks:
+    with replace_file(target, "archive") as stream:
+
+        def receive(chunk: bytes) -> None:
+            nonlocal received
             digest.update(chunk)
             received += len(chunk)
             stream.write(chunk)
             if size is not None and received > size:
                 raise OutsideError(f"{wrong} it has more than {size} bytes")
+
+        answer = client.fetch(url, receive)
+        if answer.status != HTTPStatus.OK:
+            raise make_refusal(answer)
         if size not in (None, received):
             raise OutsideError(f"{wrong} it has {received} bytes, not {size}")
         if sha256 not in (None, digest.hexdigest()):

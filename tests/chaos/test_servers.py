@@ -24,9 +24,7 @@ from tests.packages.web.hostile import Hostile, Reply, Request, answer, hostile
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 
-QUICK = Limits(
-    connect=1, silence=0.5, answer=1.5, body=2.0, window=0.4, floor=1000, attempts=3, backoff=0.01, retry_after=0.1
-)
+QUICK = Limits(connect=1, silence=0.5, answer=1.5, body=2.0, attempts=3, backoff=0.01, retry_after=0.1)
 REQUESTS = 3 * (5 + 1)
 """At most: attempts times redirects, and the first."""
 SECONDS = 20
@@ -184,14 +182,8 @@ def test_a_loop_of_redirects_is_one_without_a_limit() -> None:
 
 
 @pytest.mark.chaos
-def test_a_bomb_goes_off_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(BYTES, "most", 2**40)
-    assert _attacked("a gzip bomb", "list", replace(QUICK, answer=60, silence=30))[2] > MEMORY
-
-
-@pytest.mark.chaos
 def test_a_slow_server_holds_us_without_a_limit() -> None:
-    patient = Limits(silence=5, answer=60, window=60)
+    patient = Limits(silence=5, answer=60)
     assert _attacked("a byte at a time in the body", "list", patient)[0] > 3
 
 

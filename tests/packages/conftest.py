@@ -12,9 +12,7 @@ from envlock.packages.web.client import CA_VARIABLES, Client
 from envlock.packages.web.limits import Limits
 from tests.packages.server import IndexServer, index_server
 
-QUICK = Limits(
-    connect=1, silence=0.5, answer=1.5, body=2.0, window=0.4, floor=1000, attempts=3, backoff=0.01, retry_after=0.2
-)
+QUICK = Limits(connect=1, silence=0.5, answer=1.5, body=2.0, attempts=3, backoff=0.01, retry_after=0.2)
 
 
 @pytest.fixture(autouse=True)

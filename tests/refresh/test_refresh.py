@@ -34,7 +34,7 @@ pytestmark = pytest.mark.network
 
 RECORDED = Path(__file__).parent / "recorded"
 DAY = "2027-01-02"
-QUICK = Limits(connect=1, silence=1, answer=3, window=1, attempts=1)
+QUICK = Limits(connect=1, silence=1, answer=3, attempts=1)
 METADATA = (RECORDED / "tensorflow-2.22.0rc0-cp311-cp311-manylinux_2_27_x86_64.METADATA").read_text(encoding="utf-8")
 RAW = "/raw.githubusercontent.com"
 PLACES = {

@@ -173,12 +173,10 @@ class Registry:
 
     def _get(self, reference: Reference, query: _Query) -> Answer:
         origin = self._find_origin(reference.registry)
-        # A digest is that of the uncompressed bytes, so they are asked for as they are.
         headers = {"Accept": query.accept}
         authorization = self._authorizations.get((reference.registry, reference.repository, READ))
         if authorization:
             headers["Authorization"] = authorization
-        headers["Accept-Encoding"] = "identity"
         url = f"{origin}/v2/{reference.repository}/{query.path}"
         return self._client.get(url, headers=headers, limit=query.limit)
 

@@ -1,4 +1,4 @@
-"""Requests to a registry or a list: `get` for answers that fit into memory, `stream` for files,
+"""Requests to a registry or a list: `get` for answers that fit into memory, `fetch` for files,
 `send` to upload.
 
 Whatever the server does, an answer or a `WebError` comes within a limited time. Credentials are
@@ -10,28 +10,25 @@ from __future__ import annotations
 import base64
 import os
 import time
-import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from http.cookiejar import DefaultCookiePolicy
 from ssl import SSLContext
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util.ssl_ import create_urllib3_context
 
+from envlock.packages.parallel import run_all
 from envlock.packages.web import web_errors
-from envlock.packages.web.deadline import CURRENT, POOLS, Patience
 from envlock.packages.web.limits import Limits
 from envlock.packages.web.web_errors import WebError, show_url
-from envlock.runtime.errors import UsageError
+from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.report import clean
 from envlock.runtime.version import __version__
 
-T = TypeVar("T")
 REDIRECTS = (301, 302, 303, 307, 308)
 SAME_METHOD = (307, 308)
 """Redirects after which a POST or PUT is repeated: after the others it would become a GET."""
@@ -60,7 +57,7 @@ class Answer:
         status: the HTTP status.
         url: the URL after all redirects.
         headers: by name, in any case of letters.
-        body: the bytes.
+        body: the bytes as they were sent; empty if they were received by `fetch`.
     """
 
     status: int
@@ -69,14 +66,8 @@ class Answer:
     body: bytes
 
 
-@dataclass(frozen=True)
-class Stream:
-    """An answer whose body is read in pieces; `chunks` raises `WebError` if they break off."""
-
-    status: int
-    url: str
-    headers: Mapping[str, str]
-    chunks: Iterator[bytes]
+Read = Callable[[requests.Response], Answer]
+"""Reads the body of a response."""
 
 
 class Client:
@@ -110,7 +101,10 @@ class Client:
         # Otherwise requests would read netrc itself, and send its login after a redirect.
         self._session.auth = _leave_request
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        self._session.headers = {"User-Agent": f"envlock/{__version__}"}
+        self._session.headers = {
+            "User-Agent": f"envlock/{__version__}",
+            "Accept-Encoding": "identity",
+        }
         adapter = _Adapter(trust_system=self._ca is None)
         self._session.mount("https://", adapter)
         self._session.mount("http://", adapter)
@@ -127,8 +121,7 @@ class Client:
 
         Args:
             url: the URL to request.
-            headers: those of the request. A compressed body is unpacked, unless they have another
-                `Accept-Encoding`.
+            headers: those of the request.
             limit: the largest body in bytes.
             only: the useful statuses: the body of an answer with another status is not read.
 
@@ -136,18 +129,13 @@ class Client:
             WebError: there is no complete answer: the server cannot be reached or trusted, is too
                 slow, sends too much or too little, or fails (429, 500, 502, 503, 504) every time.
         """
-        request = Request(url, {"Accept-Encoding": "gzip", **(headers or {})})
 
-        def read(response: requests.Response, patience: Patience) -> Answer:
+        def read(response: requests.Response) -> Answer:
             if only is not None and response.status_code not in only:
-                response.close()
                 return _make_answer(response, b"")
-            chunks = _read_chunks(response, patience, limit)
-            if request.headers["Accept-Encoding"] == "gzip":
-                chunks = _unpack(response, chunks, limit)
-            return _make_answer(response, b"".join(chunks))
+            return _make_answer(response, b"".join(_read_chunks(response, limit)))
 
-        return self._try_repeatedly(request, read)
+        return self._ask(Request(url, headers or {}), read, self._limits.answer)
 
     def send(self, request: Request, *, limit: int) -> Answer:
         """Send a request that may be repeated, such as a blob for a registry, and return an answer
@@ -157,47 +145,66 @@ class Client:
             WebError: as `get`.
         """
 
-        def read(response: requests.Response, patience: Patience) -> Answer:
-            return _make_answer(response, b"".join(_read_chunks(response, patience, limit)))
+        def read(response: requests.Response) -> Answer:
+            return _make_answer(response, b"".join(_read_chunks(response, limit)))
 
-        return self._try_repeatedly(request, read)
+        return self._ask(request, read, self._limits.answer)
 
-    @contextmanager
-    def stream(self, url: str) -> Iterator[Stream]:
-        """Yield the answer, which is available as soon as its headers have arrived.
+    def fetch(self, url: str, receive: Callable[[bytes], object]) -> Answer:
+        """Return an answer whose body was handed over in pieces, if its status is 200.
 
-        The bytes are those that were sent: nothing is unpacked. A body that breaks off is not
-        requested again.
+        A body that breaks off is not requested again.
 
         Raises:
-            WebError: as `get`, on entering; later, if the bytes break off, come too slowly, or are
-                too many.
+            WebError: as `get`.
         """
-        request = Request(url, {"Accept-Encoding": "identity"})
-        response, patience = self._try_repeatedly(
-            request, lambda response, patience: (response, patience)
-        )
-        with closing(response):
-            patience.allow(self._limits.body)
-            chunks = _read_chunks(response, patience, self._limits.largest)
-            yield Stream(response.status_code, response.url or "", response.headers, chunks)
+
+        def read(response: requests.Response) -> Answer:
+            if response.status_code == requests.codes.ok:
+                try:
+                    for chunk in _read_chunks(response, self._limits.largest):
+                        receive(chunk)
+                except WebError as error:
+                    # Its first part is there already.
+                    error.passing = False
+                    raise
+            return _make_answer(response, b"")
+
+        return self._ask(Request(url, {}), read, self._limits.body)
+
+    def _ask(self, request: Request, read: Read, seconds: float) -> Answer:
+        """Return an answer within a time, whatever the server does."""
+
+        # In a thread, which ends with the process: a server that sends a byte now and then meets
+        # each limit of a single wait.
+        failures: list[WebError] = []
+
+        def work(request: Request) -> Answer:
+            return self._try_repeatedly(request, read, time.monotonic() + seconds, failures)
+
+        try:
+            ((_, answer),) = run_all([request], work, jobs=1, seconds=seconds)
+        except TimeoutError:
+            # Why an earlier attempt has failed says more than that the time is up.
+            raise [web_errors.make_slow_error(request.url, seconds), *failures][-1] from None
+        if isinstance(answer, EnvlockError):
+            raise answer
+        return answer
 
     def _try_repeatedly(
-        self, request: Request, read: Callable[[requests.Response, Patience], T]
-    ) -> T:
-        """Return the result of `read` for the first answer that is not a temporary failure."""
+        self, request: Request, read: Read, until: float, failures: list[WebError]
+    ) -> Answer:
+        """Return the first answer that is not a temporary failure; note the others."""
         limits = self._limits
-        patience = Patience(
-            seconds=limits.answer, silence=limits.silence, window=limits.window, floor=limits.floor
-        )
         pause = limits.backoff
         for attempt in range(1, limits.attempts + 1):
             try:
-                return self._try_once(request, patience, read)
+                return self._try_once(request, read)
             except WebError as error:
+                failures.append(error)
                 wait = min(error.wait, limits.retry_after) if error.wait is not None else pause
                 is_last = attempt == limits.attempts
-                is_too_late = time.monotonic() + wait >= patience.until
+                is_too_late = time.monotonic() + wait >= until
                 # A server that asks for a longer wait than a whole answer may take gets no second
                 # request.
                 if (error.wait or 0) > limits.answer or not error.passing:
@@ -208,34 +215,31 @@ class Client:
             pause *= 2
         raise AssertionError("unreachable")
 
-    def _try_once(
-        self, request: Request, patience: Patience, read: Callable[[requests.Response, Patience], T]
-    ) -> T:
-        response = self._follow(request, patience)
+    def _try_once(self, request: Request, read: Read) -> Answer:
+        response = self._follow(request)
         try:
             if response.status_code in web_errors.AGAIN:
                 wait = web_errors.parse_retry_after(response.headers.get("Retry-After"))
                 raise web_errors.make_status_error(response.url or "", response.status_code, wait)
-            return read(response, patience)
-        except BaseException:
+            return read(response)
+        finally:
             response.close()
-            raise
 
-    def _follow(self, request: Request, patience: Patience) -> requests.Response:
+    def _follow(self, request: Request) -> requests.Response:
         """Return the answer at the end of the redirects."""
         url, login = _split_credentials(request.url)
         request = replace(request, url=url)
-        return self._follow_redirects(request, login if any(login) else None, patience)
+        return self._follow_redirects(request, login if any(login) else None)
 
     def _follow_redirects(
-        self, request: Request, login: tuple[str, str] | None, patience: Patience
+        self, request: Request, login: tuple[str, str] | None
     ) -> requests.Response:
         url = request.url
         followed: tuple[int, ...] = REDIRECTS if request.method == "GET" else SAME_METHOD
         for _ in range(self._limits.redirects + 1):
             headers = self._choose_headers(request, login, url)
             try:
-                response = self._send(replace(request, url=url, headers=headers), patience)
+                response = self._send(replace(request, url=url, headers=headers))
             except WebError as error:
                 if url == request.url:
                     raise
@@ -264,11 +268,8 @@ class Client:
             headers["Authorization"] = f"Basic {token}"
         return headers
 
-    def _send(self, request: Request, patience: Patience) -> requests.Response:
-        patience.begin()
-        token = CURRENT.set(patience)
+    def _send(self, request: Request) -> requests.Response:
         try:
-            remaining = patience.get_remaining()
             return self._session.request(
                 request.method,
                 request.url,
@@ -276,15 +277,11 @@ class Client:
                 headers=request.headers,
                 stream=True,
                 allow_redirects=False,
-                timeout=(min(self._limits.connect, remaining), remaining),
+                timeout=(self._limits.connect, self._limits.silence),
                 verify=self._ca or True,
             )
         except web_errors.BROKEN as error:
-            raise web_errors.explain_failure(
-                request.url, error, patience.verdict, trust=self._trust
-            ) from None
-        finally:
-            CURRENT.reset(token)
+            raise web_errors.explain_failure(request.url, error, trust=self._trust) from None
 
 
 class _Session(requests.Session):
@@ -293,7 +290,7 @@ class _Session(requests.Session):
 
 
 class _Adapter(HTTPAdapter):
-    """Connections with a time limit that trust the certificates of the system."""
+    """Connections that trust the certificates of the system."""
 
     def __init__(self, *, trust_system: bool) -> None:
         self._trust_system = trust_system
@@ -303,13 +300,9 @@ class _Adapter(HTTPAdapter):
         self, connections: int, maxsize: int, block: bool = False, **kwargs: Any
     ) -> None:
         super().init_poolmanager(connections, maxsize, block, **kwargs, **self._make_context())
-        self.poolmanager.pool_classes_by_scheme = POOLS
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(proxy, **kwargs, **self._make_context())
-        if not proxy.lower().startswith("socks"):  # proxies have their own connections
-            manager.pool_classes_by_scheme = POOLS
-        return manager
+        return super().proxy_manager_for(proxy, **kwargs, **self._make_context())
 
     def _make_context(self) -> dict[str, SSLContext]:
         """Return a context that trusts the system's certificates; requests adds its own."""
@@ -320,7 +313,7 @@ class _Adapter(HTTPAdapter):
         return {"ssl_context": context}
 
 
-def make_refusal(answer: Answer | Stream) -> WebError:
+def make_refusal(answer: Answer) -> WebError:
     """Return the error for an answer with an unexpected status."""
     return web_errors.make_status_error(answer.url, answer.status)
 
@@ -333,11 +326,11 @@ def _make_answer(response: requests.Response, body: bytes) -> Answer:
     return Answer(response.status_code, response.url or "", response.headers, body)
 
 
-def _read_chunks(response: requests.Response, patience: Patience, limit: int) -> Iterator[bytes]:
+def _read_chunks(response: requests.Response, limit: int) -> Iterator[bytes]:
     """Yield the body as it was sent.
 
     Raises:
-        WebError: it is larger than `limit`, too slow, or breaks off.
+        WebError: it is larger than `limit`, or breaks off.
     """
     url = response.url or ""
     length = response.headers.get("Content-Length", "")
@@ -357,35 +350,9 @@ def _read_chunks(response: requests.Response, patience: Patience, limit: int) ->
             yield chunk
     except web_errors.BROKEN as error:
         response.close()
-        raise web_errors.explain_failure(url, error, patience.verdict, received, wanted) from None
+        raise web_errors.explain_failure(url, error, received, wanted) from None
     if wanted is not None and received != wanted:
         raise web_errors.make_broken_off_error(url, received, wanted)
-
-
-def _unpack(response: requests.Response, chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
-    """Yield the unpacked body of an answer that may be compressed with gzip."""
-    url = response.url or ""
-    encoding = response.headers.get("Content-Encoding", "identity").lower()
-    if encoding == "identity":
-        yield from chunks
-        return
-    if encoding not in ("gzip", "x-gzip"):
-        raise web_errors.make_format_error(
-            url, f"its Content-Encoding is {encoding!r}, which was not requested"
-        )
-    packer = zlib.decompressobj(wbits=31)
-    size = 0
-    try:
-        for chunk in chunks:
-            part = packer.decompress(chunk, limit + 1 - size)
-            size += len(part)
-            if size > limit:
-                raise web_errors.make_size_error(url, limit)
-            yield part
-    except zlib.error:
-        raise web_errors.make_format_error(url, "its gzip data are damaged") from None
-    if not packer.eof:
-        raise web_errors.make_format_error(url, "its gzip data are truncated")
 
 
 def _split_credentials(url: str) -> tuple[str, tuple[str, str]]:

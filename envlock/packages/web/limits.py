@@ -12,22 +12,19 @@ class Limits:
     Attributes:
         connect: until the connection is established.
         silence: one wait for the next byte.
-        answer: a whole `get`, or the wait for a stream's headers, with every attempt and redirect.
-        body: a stream's body.
-        window, floor: in every `window` seconds of waiting, at least `floor` bytes a second.
+        answer: a whole `get`, with every attempt and redirect.
+        body: a whole `fetch`.
         attempts: how many at most, including the first.
         backoff: the pause before the second attempt; doubled each time.
         retry_after: the longest wait that a server may ask for.
         redirects: how many at most.
-        largest: bytes of a stream at most.
+        largest: bytes of a `fetch` at most.
     """
 
     connect: float = 10
     silence: float = 20
     answer: float = 90
-    body: float = 6 * 3600
-    window: float = 30
-    floor: int = 1000
+    body: float = 3600
     attempts: int = 4
     backoff: float = 0.5
     retry_after: float = 20

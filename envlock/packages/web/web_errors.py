@@ -125,6 +125,12 @@ def make_redirect_error(first: str, error: WebError) -> WebError:
     )
 
 
+def make_slow_error(url: str, seconds: float) -> WebError:
+    """Return the error for an answer that is not complete after some seconds."""
+    text = f"{show_url(url)} is too slow: it took longer than {seconds:g} s"
+    return WebError(text, hint=LATER, passing=True)
+
+
 def make_size_error(url: str, limit: int) -> WebError:
     """Return the error for an answer that is larger than the limit."""
     return WebError(
@@ -146,7 +152,6 @@ def make_broken_off_error(url: str, received: int, wanted: int | None) -> WebErr
 def explain_failure(
     url: str,
     error: Exception,
-    verdict: str | None,
     received: int | None = None,
     wanted: int | None = None,
     trust: str = TRUST,
@@ -157,13 +162,10 @@ def explain_failure(
         url: the requested URL.
         error: the exception of the libraries; its text is not shown, because it may contain the
             whole URL.
-        verdict: why the server was too slow, if it was.
         received, wanted: bytes of the body, if it had begun.
         trust: a hint for a certificate that is not trusted.
     """
     causes = list(_list_causes(error))
-    if verdict is not None:
-        return WebError(f"{show_url(url)} is too slow: {verdict}", hint=LATER, passing=True)
     if received is not None:
         return make_broken_off_error(url, received, wanted)
     # The most specific cause first: the libraries wrap one in another.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import shutil
 import socket
 import ssl
@@ -18,7 +17,6 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from envlock.packages.web import client as module
 from envlock.packages.web.client import Client, make_refusal
-from envlock.packages.web.deadline import LimitedSocket, Patience
 from envlock.packages.web.limits import Limits
 from envlock.packages.web.web_errors import ADDRESS, LATER, NETWORK, PASSWORD, TRUST, WebError
 from envlock.runtime.errors import EnvlockError, UsageError
@@ -26,10 +24,8 @@ from tests.packages.web.hostile import Hostile, Request, always, answer, hostile
 
 pytestmark = pytest.mark.network
 
-QUICK = Limits(
-    connect=1, silence=0.3, answer=1.0, body=1.0, window=0.4, floor=1000, attempts=3, backoff=0.01, retry_after=0.2
-)
-PATIENT = replace(QUICK, connect=60, silence=60, answer=60, body=60, window=60)
+QUICK = Limits(connect=1, silence=0.3, answer=1.0, body=1.0, attempts=3, backoff=0.01, retry_after=0.2)
+PATIENT = replace(QUICK, connect=60, silence=60, answer=60, body=60)
 """For answers that come: a busy machine may be late with them."""
 FOR_EVER = 60
 """Seconds that no test takes; what is given up within the limits above would last for hours, or until memory is full."""
@@ -59,8 +55,8 @@ def _fails(url: str, client: Client | None = None) -> WebError:
 
 
 def _breaks(url: str) -> WebError:
-    with Client(limits=QUICK).stream(url) as stream, pytest.raises(WebError) as caught:
-        list(stream.chunks)
+    with pytest.raises(WebError) as caught:
+        Client(limits=QUICK).fetch(url, bytearray().extend)
     return caught.value
 
 
@@ -270,22 +266,9 @@ def test_silence() -> None:
     with hostile(lambda request, sock: time.sleep(1.2)) as server:
         error = _fails(server.url())
     assert error.message in (  # the last attempt ends with the whole time, or before it
-        f"{server.url()} is too slow: it sent nothing for 0.3 s",
+        f"{server.url()} cannot be reached: it does not answer",
         f"{server.url()} is too slow: it took longer than 1 s",
     )
-
-
-def test_the_whole_time_is_named_where_a_silence_ends_with_it() -> None:
-    now = [0.0]
-
-    class Silent(io.RawIOBase):
-        def readinto(self, buffer: object) -> int:
-            now[0] += 1
-            raise TimeoutError
-
-    patience = Patience(seconds=1, silence=1, window=9, floor=1, clock=lambda: now[0])
-    with socket.socket() as sock, pytest.raises(TimeoutError, match="it took longer than 1 s"):
-        LimitedSocket(Silent(), sock, patience).readinto(memoryview(bytearray(1)))
 
 
 def test_a_slow_loris_in_the_headers() -> None:
@@ -295,7 +278,7 @@ def test_a_slow_loris_in_the_headers() -> None:
 
     with hostile(loris) as server:
         error = _fails(server.url())
-    assert error.message.startswith(f"{server.url()} is too slow: it ")
+    assert error.message == f"{server.url()} is too slow: it took longer than 1 s"
 
 
 def test_a_slow_loris_in_the_body() -> None:
@@ -305,7 +288,7 @@ def test_a_slow_loris_in_the_body() -> None:
 
     with hostile(loris) as server:
         caught = _breaks(server.url())
-    assert caught.message == f"{server.url()} is too slow: it sent fewer than 1000 bytes a second for 0.4 s"
+    assert caught.message == f"{server.url()} is too slow: it took longer than 1 s"
     assert caught.passing
 
 
@@ -350,50 +333,27 @@ def test_a_connection_that_is_closed_at_once() -> None:
     assert len(server.requests) == 3
 
 
-def test_a_compressed_page_is_unpacked() -> None:
-    with hostile(always(answer(gzip.compress(b"page " * 1000, mtime=0), Content_Encoding="gzip"))) as server:
-        assert _get(server.url()).body == b"page " * 1000
-    assert server.requests[0].headers["accept-encoding"] == "gzip"
-
-
-def test_a_bomb_does_not_go_off() -> None:
-    with hostile(always(answer(gzip.compress(bytes(50 * KB * KB), mtime=0), Content_Encoding="gzip"))) as server:
-        assert _fails(server.url()).message.startswith(f"{server.url()} sent more than 102400 bytes")
-
-
-@pytest.mark.parametrize(
-    ("body", "encoding", "why"),
-    [
-        (b"no gzip", "gzip", "its gzip data are damaged"),
-        (gzip.compress(b"x" * 1000, mtime=0)[:-4], "gzip", "its gzip data are truncated"),
-        (b"?", "br", "its Content-Encoding is 'br', which was not requested"),
-    ],
-    ids=["noise", "cut", "another"],
-)
-def test_a_compression_that_is_none(body: bytes, encoding: str, why: str) -> None:
-    with hostile(always(answer(body, Content_Encoding=encoding))) as server:
-        assert _fails(server.url()).message == f"{server.url()} sent an unreadable answer: {why}"
-
-
-def test_a_file_comes_as_it_is() -> None:
+def test_a_body_comes_as_it_is() -> None:
+    """A digest is that of the bytes that were sent, so nothing is asked to be compressed, and nothing is unpacked."""
     packed = gzip.compress(b"an sdist", mtime=0)
+    received = bytearray()
     with hostile(always(answer(packed, Content_Encoding="x-gzip"))) as server:
-        with Client(limits=QUICK).stream(server.url()) as stream:
-            assert b"".join(stream.chunks) == packed
-        assert _get(server.url(), headers={"Accept-Encoding": "identity"}).body == packed
+        assert Client(limits=QUICK).fetch(server.url(), received.extend).status == 200
+        assert (bytes(received), _get(server.url()).body) == (packed, packed)
     assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
-def test_a_stream_that_is_left_early_frees_its_connection() -> None:
-    with hostile(always(answer(b"x" * 10**6))) as server, Client(limits=QUICK).stream(server.url()) as stream:
-        assert len(next(stream.chunks)) > 0
+def test_the_body_of_a_refusal_is_not_received() -> None:
+    with hostile(always(answer(b"none", "404 Not Found"))) as server:
+        received = bytearray()
+        assert (Client(limits=QUICK).fetch(server.url(), received.extend).status, bytes(received)) == (404, b"")
 
 
 def test_a_stream_that_breaks_off() -> None:
     with hostile(always(answer(b"x" * 10, Content_Length="20"))) as server:
         caught = _breaks(server.url())
     assert caught.message == f"{server.url()} ended after 10 of 20 bytes"
-    assert (caught.passing, len(server.requests)) == (True, 1)
+    assert len(server.requests) == 1
 
 
 def test_threads_share_a_client() -> None:
@@ -477,7 +437,7 @@ def test_https_is_never_left(tls: Hostile, certificate: Path, monkeypatch: pytes
 def test_no_tls_where_https_was_asked_for() -> None:
     with hostile(always(answer(b"plain"))) as server:
         url = server.url().replace("http:", "https:")
-        error = _fails(url)
+        error = _fails(url, Client(limits=replace(QUICK, answer=FOR_EVER, attempts=1)))
     assert error.message.startswith(f"{url} cannot be reached")
 
 
