@@ -169,6 +169,15 @@ def get_import_path(host: Host) -> List[str]:
     return entries
 
 
+def get_first_import_path(host: Host) -> List[str]:
+    """Return the import path with which Python started: code at the start can take its own folder off again."""
+    path = get_import_path(host)
+    if sys.flags.ignore_environment:
+        return path
+    first = host.start_environ().get("PYTHONPATH", "").split(os.pathsep)
+    return [*(entry for entry in first if entry and os.path.abspath(entry) not in path), *path]
+
+
 def list_entries_of_pythonpath(host: Host) -> List[str]:
     """Return the folders that PYTHONPATH names, without empty entries."""
     return list(filter(None, host.environ.get("PYTHONPATH", "").split(os.pathsep)))

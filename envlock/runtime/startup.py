@@ -16,6 +16,7 @@ import os
 import sys
 
 from envlock.runtime.distributions import (
+    get_first_import_path,
     get_import_path,
     list_entries_of_pythonpath,
     list_pth_files,
@@ -43,6 +44,11 @@ Source: _get_supported_file_loaders in importlib/_bootstrap_external.py
 """
 ENDINGS_IN_ZIP = ("/__init__.pyc", "/__init__.py", ".pyc", ".py")
 """Source: _zip_searchorder in Lib/zipimport.py"""
+ADDING = (
+    (b'site.addsitedir(__import__("os").fsdecode(b"', b'"))'),
+    (b'site.addsitedir("', b'")'),
+)
+"""What surrounds a folder in a statement that adds it."""
 COMPUTING = {
     "builtins": ("abs", "divmod", "hash", "max", "min", "pow", "round", "sorted", "sum"),
     "cmath": (),
@@ -142,6 +148,7 @@ def _read_pth(
         data = data[3:]
     begins = (b"import ", b"import\t")
     code = [line.rstrip() for line in data.splitlines() if line.startswith(begins)]
+    code = [line for line in code if not _only_adds_folders(host, line)]
     if not code:
         return None
     if _is_known(name, code):
@@ -163,11 +170,30 @@ def _read_pth(
     return _hash(text)
 
 
+def _only_adds_folders(host: Host, line: bytes) -> bool:
+    """Return whether a line adds folders of packages and does nothing else, as that of `uv run --with`: what is in them
+    counts, because they are on the import path.
+
+    Source: the file that uv 0.13 writes, and `addsitedir` in Lib/site.py
+    """
+    first, *others = [each.strip() for each in line.split(b";")]
+    return first == b"import site" and all(_adds_folder(host, each) for each in others)
+
+
+def _adds_folder(host: Host, statement: bytes) -> bool:
+    for begin, end in ADDING:
+        folder = statement[len(begin) : -len(end)]
+        if statement == begin + folder + end and not set(folder) & set(b"\"\\'()"):
+            entry = os.fsdecode(folder)
+            return entry.endswith(SITES) and entry in get_import_path(host)
+    return False
+
+
 def _read_module(host: Host, name: str, known: List[str], run: List[bytes]) -> Fact:
     """Return the digest of the module that `import` loads, whose code is added to `run`; None if there
     is no such module, or a known one.
     """
-    for entry in get_import_path(host):
+    for entry in get_first_import_path(host):
         try:
             data = read_module(entry, name)
         except OSError as error:

@@ -8,7 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
-from envlock.runtime.distributions import find_distributions, get_import_path, normalise
+from envlock.runtime.distributions import (
+    find_distributions,
+    get_first_import_path,
+    get_import_path,
+    normalise,
+)
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.shadows import find_shadows, owns
 
@@ -148,7 +153,7 @@ def _find(host: Host, name: str, read_module: Reader) -> Optional[bytes]:
         OSError: it exists and cannot be read.
     """
     *folders, last = name.split(".")
-    for entry in get_import_path(host):
+    for entry in get_first_import_path(host):
         data = read_module(os.path.join(entry, *folders), last)
         if data is not None:
             return data

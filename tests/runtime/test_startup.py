@@ -143,6 +143,45 @@ def test_the_first_module_of_that_name_counts(
     assert collect_startup(Host(str(tmp_path / "root"), host.environ, host.path))[name] == digest("first = 1\n")
 
 
+ADDED = 'site.addsitedir(__import__("os").fsdecode(b"{0}"))'
+
+
+@pytest.mark.parametrize("line", [f"import site; {ADDED}", 'import site; site.addsitedir("{0}"); ' + ADDED])
+def test_a_line_that_only_adds_folders_of_packages_is_no_code(line: str, tmp_path: Path) -> None:
+    added = tmp_path / "added" / "site-packages"
+    write(added, {"x.pth": "import x\n"})
+    overlay = write(tmp_path / "overlay" / "site-packages", {"_uv_ephemeral_overlay.pth": line.format(added)})
+    host = machine(tmp_path / "root")
+    host.path = [str(overlay), str(added)]
+    assert collect_startup(host) == {**NOTHING, "pth": {"x": digest("import x")}}
+    host.path.remove(str(added))  # something has taken it off again
+    assert list(collect_startup(Host(str(tmp_path / "root"), host.environ, host.path))["pth"]) == [
+        "_uv_ephemeral_overlay"
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"import site; {ADDED}; import evil",
+        f"import site, evil; {ADDED}",
+        'import site; site.addsitedir("{0}" + open("/evil").read())',
+        'import site; site.addsitedir(evil("{0}"))',
+    ],
+)
+def test_a_line_that_does_more_is_code(line: str, tmp_path: Path) -> None:
+    site_folder = tmp_path / "site-packages"
+    assert list(found(tmp_path, {"x.pth": line.format(site_folder)})["pth"]) == ["x"]
+
+
+def test_a_module_that_takes_its_own_folder_off_the_path_counts(tmp_path: Path) -> None:
+    own = "import os, sys\nsys.path.remove(os.path.dirname(__file__))\n"
+    write(tmp_path / "tool", {"sitecustomize.py": own})
+    environ = {"PYTHONPATH": str(tmp_path / "tool")}
+    assert found(tmp_path, {}, **environ)["sitecustomize"] == digest(own)
+    assert found(tmp_path / "else", {}) == NOTHING
+
+
 def test_of_files_of_one_name_the_one_that_python_imports_counts(tmp_path: Path) -> None:
     both = {"sitecustomize.py": "", "sitecustomize.pyc": "old"}
     assert found(tmp_path, {**both, f"sitecustomize{EXTENSION_SUFFIXES[0]}": "C"})["sitecustomize"] == digest("C")
