@@ -328,7 +328,8 @@ class SystemFacts(Strict):
 
 class LoadedFacts(Strict):
     """What one process had loaded after its imports, where no RECORD explains it: of Python itself by
-    name, libraries by role, the files that nothing explains, and those that code at the start of Python opens.
+    name, libraries by role, the files that nothing explains, and those that code at the start of Python opens; and
+    the version and files of each package, as its RECORD lists them.
     """
 
     imports: list[Word] | None = None
@@ -349,6 +350,7 @@ class LoadedFacts(Strict):
     data: list[Text] | None = None
     unexplained: list[Text] | None = None
     startup: list[Text] | None = None
+    packages: dict[PackageName, Text] | None = None
 
 
 class Facts(Strict):

@@ -393,7 +393,7 @@ def _iter_loaded_problems(loaded: object) -> Iterator[str]:
         yield f"`facts.loaded` must be an object, but is {_kind(loaded)}"
         return
     for name, value in loaded.items():
-        if name in ("interpreter", "standard"):
+        if name in ("interpreter", "packages", "standard"):
             if not isinstance(value, dict) or not _are_strings(value.values()):
                 yield f"`facts.loaded.{name}` must be an object of strings"
         elif name == "arithmetic":

@@ -197,7 +197,9 @@ def is_protected(path: str) -> bool:
 def get_package(path: str) -> Optional[str]:
     """Return the package that a path is about; None if it is about no single package."""
     section, _, rest = path.partition(".")
-    if section in LIBRARIES:
+    if section == "loaded":  # the files of a package
+        section, _, rest = rest.partition(".")
+    elif section in LIBRARIES:
         return section
     if section != "packages" or not rest:
         return None

@@ -15,6 +15,7 @@ LOCKED: dict[str, Any] = {
     "libm": ["libm.so.6 9 sha256:aa"],
     "data": ["libsqlite3.so.0 9 sha256:aa"],
     "unexplained": ["p.so 1 sha256:cc"],
+    "packages": {"pip": "26.3 aa", "six": "1.17 aa"},
 }
 
 
@@ -29,6 +30,10 @@ LOCKED: dict[str, Any] = {
         {"blas": ["libblas.so.3 9 sha256:ee"]},
         {"unexplained": []},
         {"data": []},
+        {"packages": {"six": "1.17 aa", "rich": "1 bb"}},
+        {"packages": {"six": "1.18 bb"}},
+        {"packages": {"six": "1.17 aa", "pip": "26.3 bb"}},
+        {"packages": {}},
     ],
     ids=[
         "the same",
@@ -39,6 +44,10 @@ LOCKED: dict[str, Any] = {
         "a role more",
         "a file less",
         "a library less, which comes with a module",
+        "a package more",
+        "another version, which is a fact of its own",
+        "other files of an installer, which may differ",
+        "a package less, which is one as well",
     ],
 )
 def test_what_a_host_or_an_optional_package_adds_is_no_difference(more: dict[str, Any]) -> None:
@@ -53,6 +62,7 @@ def test_what_a_host_or_an_optional_package_adds_is_no_difference(more: dict[str
         ({"data": ["libsqlite3.so.0 9 sha256:bb"]}, "data"),
         ({"standard": {"json": "1 decoder", "random": "3"}}, "standard"),
         ({"interpreter": {"python": "b"}}, "interpreter"),
+        ({"packages": {"six": "1.17 bb"}}, "packages"),
         ({"unexplained": ["p.so 1 sha256:cc", "q.so 1 sha256:dd"]}, "unexplained"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -88,3 +89,9 @@ def test_the_rules_of_a_time_zone_are_data_and_held_as_data(environment: Environ
     assert ask() == []
     write(zones, {"Etc/Acme": (rules / "Europe/Berlin").read_bytes()})
     assert ask()[0].startswith("envlock: warning: data at zones: ")
+
+
+def test_a_module_of_python_that_no_import_at_the_capture_runs_is_not_held(environment: Environment) -> None:
+    environment.run("capture", "-q")
+    held = json.loads((environment.folder / "envlock.lock").read_text(encoding="utf-8"))["facts"]["loaded"]["standard"]
+    assert ("random" in held, "statistics" in held) == (True, False)

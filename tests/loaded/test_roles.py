@@ -8,13 +8,13 @@ from envlock.data.runtime_tables import load_loaded_table
 from envlock.lock.fact_models import LoadedFacts
 from envlock.runtime.collectors.python import ARITHMETIC
 from envlock.runtime.loaded.agreement import IMPORTS
-from envlock.runtime.loaded.description import INTERPRETER, STANDARD, UNEXPLAINED
+from envlock.runtime.loaded.description import INTERPRETER, PACKAGES, STANDARD, UNEXPLAINED
 from envlock.runtime.loaded.startup_files import STARTUP
 
 
 def test_each_role_of_the_table_is_a_fact() -> None:
     roles = [row.name for row in load_loaded_table().role]
-    others = {ARITHMETIC, IMPORTS, INTERPRETER, STANDARD, STARTUP, UNEXPLAINED}
+    others = {ARITHMETIC, IMPORTS, INTERPRETER, PACKAGES, STANDARD, STARTUP, UNEXPLAINED}
     assert {*roles, *others} == set(LoadedFacts.model_fields)
 
 

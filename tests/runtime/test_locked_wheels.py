@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.distributions import find_distributions
 from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
 from envlock.runtime.host import Host
 from envlock.runtime.judgement import judge
+from envlock.runtime.loaded.owners import describe_content
 from envlock.runtime.locked_wheels import complete_packages, restore_locked_origins
 from envlock.runtime.report import ERROR
 from tests.locks import document
@@ -164,3 +166,22 @@ def test_what_only_envlock_requires_is_named_if_packages_still_differ(world: Wor
     world.live["typer"] = {"version": "0.19"}
     completed = complete_packages(world.lock, found, world.host)
     assert (completed.tooling, completed.facts["packages"]["mine"]["origin"]) == (["typer"], CHECKOUT)
+
+
+def test_a_wheel_of_a_disk_with_the_locked_files_is_that_of_the_index(world: World) -> None:
+    site = world.prefix.site / "mine-1.0.dist-info"
+    (site / "INSTALLER").write_text("pip\n", encoding="utf-8")
+    (site / "WHEEL").write_text("Tag: py3-none-any\n", encoding="utf-8")
+    content = describe_content(find_distributions(world.host())["mine"])
+    lock = world.lock
+    del lock["identity"]
+    lock["facts"].update(packages={"mine": {"version": "1.0"}}, loaded={"packages": {"mine": content}})
+    disk = {"url": "file:mine-1.0-py3-none-any.whl", "vcs": None, "commit": None}
+    found = {"mine": {"version": "1.0", "origin": disk, "source": "sha256:" + "a" * 64}}
+    live = Snapshot({**lock["facts"], "packages": found}, {})
+    assert restore_locked_origins(lock, live, world.host).facts["packages"] == {"mine": {"version": "1.0"}}
+    back = lock | {"facts": {**lock["facts"], "packages": found}}
+    here = Snapshot(lock["facts"], {})
+    assert restore_locked_origins(back, here, world.host).facts["packages"] == found
+    lock["facts"]["loaded"]["packages"]["mine"] = "1.0 0000"
+    assert restore_locked_origins(lock, live, world.host).facts["packages"] == found

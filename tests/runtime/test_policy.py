@@ -118,6 +118,13 @@ def test_no_row_is_hidden_behind_an_earlier_one() -> None:
     assert hidden == []
 
 
+def test_the_files_of_a_package_that_may_differ_may_differ() -> None:
+    held = Policy("strict", held={"six": "imported"})
+    assert [held.row(f"loaded.packages.{name}")["rule"] for name in ("six", "rich")] == ["exact", "ignore"]
+    tools = Policy("strict", tooling=["rich"])
+    assert [tools.row(f"loaded.packages.{name}")["rule"] for name in ("six", "rich")] == ["exact", "ignore"]
+
+
 def test_a_section_as_a_whole_is_held_as_closely_as_its_closest_fact() -> None:
     """Else a section that is gone, or that could not be told, would let through what its facts do not."""
     looser = []

@@ -7,8 +7,9 @@ is what both have of Python itself, what the lockfile has of each role, and what
 from __future__ import annotations
 
 from envlock.runtime.collectors.python import ARITHMETIC
-from envlock.runtime.loaded.description import INTERPRETER, STANDARD, UNEXPLAINED
+from envlock.runtime.loaded.description import INTERPRETER, PACKAGES, STANDARD, UNEXPLAINED
 from envlock.runtime.loaded.startup_files import STARTUP
+from envlock.runtime.policies import Policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from envlock.runtime.report import Finding
 
 SECTION = "loaded"
+STRICT = Policy("strict")
 IMPORTS = "imports"
 BY_NAME = (INTERPRETER, STANDARD)
 ON_DEMAND = ("data",)
@@ -49,6 +51,8 @@ def align(
             aligned[name] = value
         elif name in BY_NAME:
             aligned[name] = {**value, **_keep(seen.get(name, {}), value)}
+        elif name == PACKAGES:
+            aligned[name] = {**value, **_keep_versions(seen.get(name, {}), value)}
         elif name == ARITHMETIC:
             aligned[name] = seen.get(name, value)
         elif name in (IMPORTS, UNEXPLAINED, STARTUP) or not isinstance(value, list):
@@ -73,6 +77,23 @@ def _keep(seen: Mapping[str, str], locked: Mapping[str, str]) -> Tree:
         for name, value in seen.items()
         if name in locked and value.split()[1:] == locked[name].split()[1:]
     }
+
+
+def _keep_versions(seen: Mapping[str, str], locked: Mapping[str, str]) -> Tree:
+    """Return what was seen of the locked packages of which the same version has other files. Another version is a
+    fact of its own, and what may have another version, such as pip, may have other files.
+    """
+    kept = {}
+    for name, value in seen.items():
+        old = locked.get(name, value)
+        is_same_version = value.partition(" ")[0] == old.partition(" ")[0]
+        if (
+            value != old
+            and is_same_version
+            and STRICT.tier_rule(f"packages.{name}.version") != "ignore"
+        ):
+            kept[name] = value
+    return kept
 
 
 def _choose(locked: List[str], seen: List[str], *, is_whole: bool) -> List[str]:
@@ -105,6 +126,8 @@ def name_files(findings: Iterable[Finding], places: Mapping[str, str]) -> None:
             words += [f"{path} is" for path in _list_others(fact, new, places)]
         if words:
             what = "a file that nothing explains" if fact == UNEXPLAINED else "not the locked file"
+            if fact.startswith(f"{PACKAGES}."):
+                what = "the same version with other files than the locked ones"
             finding.message = f"{SECTION}.{fact}: {what}: {'; '.join(words)}"
 
 

@@ -1,6 +1,6 @@
 """Name the files that a process has loaded by role and owner, never by a path of this machine.
 
-What a package lists is left out: its RECORD is held already. The rest is
+What a package lists is left out: of the package, the list is named (`packages`). The rest is
 
 - of Python itself: the program, its library and its extension modules (`interpreter`), and the modules of the
   standard library that ran (`standard`);
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from envlock.runtime.loaded.identities import Identities
 
 INTERPRETER, STANDARD, UNEXPLAINED = "interpreter", "standard", "unexplained"
+PACKAGES = "packages"
 DIGITS = 16
 """Hexadecimal digits of the digest of a module of Python itself: there are some hundred of them."""
 OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + "/"
@@ -88,6 +89,9 @@ class Description:
         self._library = os.path.realpath(self._usual_library) + "/"
         self._roles = {name: tuple(begins) for name, begins in table("loaded")["roles"].items()}
         self._preloads = self._find_preloads()
+        contents = self._owners.list_contents()
+        self.facts[PACKAGES] = {name: content for name, (content, _) in sorted(contents.items())}
+        self.places.update({f"{PACKAGES}.{name}": path for name, (_, path) in contents.items()})
         marks = self._owners.list_marks()
         if identities.sites != marks:
             identities.sites, identities.explained, identities.is_changed = marks, set(), True
@@ -100,7 +104,8 @@ class Description:
         ask = getattr(sys.modules.get("site"), "getusersitepackages", str)
         sites = [entry for entry in [*self._host.path, ask()] if entry]
         plugins = [os.path.join(site, PLUGINS.strip("/")) for site in sites]
-        return sorted({*self._seen, *folders, *sites, *plugins, *LOADER_FILES})
+        lists = [self.places[f"{PACKAGES}.{name}"] for name in self.facts[PACKAGES]]
+        return sorted({*self._seen, *folders, *sites, *plugins, *lists, *LOADER_FILES})
 
     def list_sites(self) -> List[str]:
         """Return the folders of installed packages."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 
 from envlock.runtime.digits import parse_digits
 from envlock.runtime.distributions import Distribution, find_distributions, normalise
@@ -20,6 +21,12 @@ LISTED, UNLISTED, FOREIGN = "listed", "unlisted", "foreign"
 SYSTEM = ("/usr/lib/", "/usr/lib64/")
 """The system installs packages here, many without a RECORD or any metadata: its own list has their files. What pip
 installs lies elsewhere: https://peps.python.org/pep-0668/ and Debian's policy for Python."""
+
+
+DIGITS = 16
+"""Hexadecimal digits of the digest of a package's files."""
+OTHER_ENDINGS = (".pyc", ".h", ".hpp", ".inc", ".cuh", ".pyi")
+"""Installers compile bytecode; headers are for compilers, and are most of TensorFlow's files."""
 
 
 class Owners:
@@ -73,6 +80,18 @@ class Owners:
         installer = (distribution.read("INSTALLER") or "").strip()
         return parse_digits(size) if installer not in ("", "conda") else None
 
+    def list_contents(self) -> Dict[str, Tuple[str, str]]:
+        """Return the version and content of each package that an installer unpacked from a wheel, and the path of its
+        RECORD, by name.
+        """
+        found = {}
+        for distributions in self._packages.values():
+            for each in distributions:
+                content = describe_content(each)
+                if content is not None:
+                    found[each.name] = content, f"{each.info}/RECORD"
+        return found
+
     def _find_row(self, folder: str, name: str) -> Optional[Tuple[Distribution, str]]:
         for distribution in self._order(folder, name.partition("/")[0]):
             row = self._read(distribution).get(name)
@@ -123,6 +142,36 @@ class Owners:
             rows.update({line[1:].partition('"')[0]: line for line in quoted})
             self._rows[distribution.info] = rows
         return rows
+
+
+def describe_content(distribution: Distribution) -> Optional[str]:
+    """Return a package's version and a digest of the files that its RECORD lists: wheels of one name and version can differ.
+
+    None stands for one that no wheel describes as a whole, or whose source is a fact: of conda and of the system, whose
+    RECORDs say little; compiled here, and so otherwise on each machine; editable, or from a folder or a checkout.
+    """
+    installer = (distribution.read("INSTALLER") or "").strip()
+    if distribution.rivals or installer in ("", "conda"):
+        return None
+    origin = distribution.read("direct_url.json") or ""
+    if (
+        "dir_info" in origin
+        or "vcs_info" in origin
+        or "-linux_" in (distribution.read("WHEEL") or "")
+    ):
+        return None
+    rows = sorted(filter(_is_of_wheel, (distribution.read("RECORD") or "").splitlines()))
+    if not rows:
+        return None
+    text = "\n".join(rows).encode("utf-8", "surrogateescape")
+    return f"{distribution.version} {sha256(text).hexdigest()[:DIGITS]}"
+
+
+def _is_of_wheel(row: str) -> bool:
+    """Return whether a row lists a file with code or data that each installer takes from a wheel as it is."""
+    path, _, rest = row.rpartition(",")[0].rpartition(",")
+    is_made = ".dist-info/" in path or path.startswith("..") or path.endswith(OTHER_ENDINGS)
+    return not is_made and rest != ""
 
 
 def _name_module(name: str) -> str:
