@@ -18,8 +18,22 @@ from envlock.runtime.host import read_text
 
 LIMIT = 7200.0  # seconds: TensorFlow with CUDA has 4 GB
 QUICK = 60.0
-ELSEWHERE = ("TARGET", "PREFIX", "ROOT", "USER", "CONSTRAINT", "BUILD_CONSTRAINT", "OVERRIDE")
+ELSEWHERE = (
+    *("TARGET", "PREFIX", "ROOT", "USER", "CONSTRAINT", "BUILD_CONSTRAINT", "OVERRIDE"),
+    *("DRY_RUN", "REQUIRE_HASHES"),
+)
 """Settings of pip and uv, by variables, with which something else would be changed or installed."""
+IN_PIP_FILES = {
+    "PIP_CONSTRAINT": os.devnull,
+    "PIP_BUILD_CONSTRAINT": os.devnull,
+    "PIP_DRY_RUN": "0",
+    "PIP_REQUIRE_HASHES": "0",
+    "PIP_ROOT": "/",
+    "PIP_USER": "0",
+}
+"""The same in files of pip, which variables override, if they are not empty. Source:
+https://pip.pypa.io/en/stable/topics/configuration/#precedence-override-order
+"""
 CONFIG = "pyvenv.cfg"
 SETUPTOOLS_SETTINGS = "DIST_EXTRA_CONFIG"
 """A variable that names a file of settings. Source: https://github.com/pypa/distutils/pull/177"""
@@ -127,7 +141,7 @@ def install(
         OutsideError: it failed. Both installers download and build everything before they change
             anything.
     """
-    options = ["--no-deps"]
+    options = ["--no-deps", *_choose_place(installer, target)]
     if hashes:
         options.append("--require-hashes")
         # By default, uv takes a package from the first index that has any version.
@@ -135,8 +149,6 @@ def install(
             options += ["--index-strategy", "unsafe-best-match"]
     if links is not None:
         options += ["--find-links", str(links)]
-    if target is not None:
-        options += ["--target", str(target)]
     _run_with_file(installer, [*installer.install, *options], text)
 
 
@@ -157,7 +169,20 @@ def install_folder(installer: Installer, folder: Path, *, editable: bool) -> Non
             text = f"[egg_info]\negg_base = {draft}\n[build]\nbuild_base = {draft / 'build'}\n"
             settings.write_text(text, encoding="utf-8")
             environ.setdefault(SETUPTOOLS_SETTINGS, str(settings))
-        _run(installer, [*installer.install, "--no-deps", *place], environ)
+        options = ["--no-deps", *_choose_place(installer, None)]
+        _run(installer, [*installer.install, *options, *place], environ)
+
+
+def _choose_place(installer: Installer, target: Path | None) -> list[str]:
+    """Return the options that install into a folder or, whatever pip's files say, into the environment."""
+    if target is not None:
+        return ["--target", str(target)]
+    if installer.name != "pip":
+        return []
+    prefix = installer.program.parent.parent
+    # Elsewhere, as for Debian's own Python, the place is not below the prefix.
+    is_virtual = (prefix / CONFIG).is_file()
+    return ["--target", "", *(["--prefix", str(prefix)] if is_virtual else [])]
 
 
 def uninstall(installer: Installer, names: Sequence[str]) -> None:
@@ -201,9 +226,12 @@ def find_reason(done: launch.Ended) -> str:
 
 
 def drop_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables without those settings of pip and uv."""
+    """Return the variables without those settings of pip and uv, and with those that override
+    pip's files.
+    """
     dropped = {f"{tool}_{name}" for tool in ("PIP", "UV") for name in ELSEWHERE}
-    return {name: value for name, value in environ.items() if name not in dropped}
+    kept = {name: value for name, value in environ.items() if name not in dropped}
+    return {**kept, **IN_PIP_FILES}
 
 
 def make_environment(folder: Path, interpreter: Path, wanted: str) -> Installer:

@@ -355,11 +355,8 @@ def _refuse_another_python(lock: Lockfile, live: Snapshot, policy: str | None) -
     findings = [each for each in report.of(ERROR) if str(each.where) in PYTHON]
     if not findings:
         return
-    version = "3"
-    if lock.facts.python is not None:
-        version = lock.facts.python.version or version
     other = Report(findings, policy=report.policy, extent=report.extent)
-    hint = f"run `envlock sync --new DIR`, or first `uv venv --python {version} DIR`; nothing was changed"
+    hint = "run `envlock sync`, which makes one with the locked Python; nothing was changed"
     raise EnvironmentMismatch(other.to_text(), other, hint=hint)
 
 

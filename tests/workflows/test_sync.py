@@ -395,6 +395,21 @@ def test_without_an_index_a_named_environment_is_as_it_was(world: World) -> None
     assert list_installed(mine) == before
 
 
+@pytest.mark.parametrize("world", ["pip"], indirect=True)
+def test_settings_of_pip_neither_lead_elsewhere_nor_install_something_else(world: World) -> None:
+    world.capture(world.make("theirs", "thing==1.0"))
+    elsewhere = world.root / "elsewhere"
+    (world.root / "limits.txt").write_text("thing==2.0\n")
+    settings = world.root / "pip.conf"
+    settings.write_text(
+        f"[install]\ntarget = {elsewhere}\nprefix = {elsewhere}\nroot = {elsewhere}\nuser = true\n"
+        f"constraint = {world.root}/limits.txt\ndry-run = true\nrequire-hashes = true\n"
+    )
+    python = world.make("mine")
+    world.sync("--python", str(python), environ={"PIP_CONFIG_FILE": str(settings)})
+    assert (list_installed(python), elsewhere.exists()) == ({"thing": "1.0"}, False)
+
+
 def test_another_python_is_said_first_with_the_command_for_it(world: World) -> None:
     world.capture(world.make("theirs", "thing==1.0"))
     world.edit(lambda lock: lock["facts"]["python"].update(version="3.11.99"))
@@ -406,7 +421,7 @@ def test_another_python_is_said_first_with_the_command_for_it(world: World) -> N
     mine = world.make("mine", "thing==2.0")
     _, err = world.sync("--python", str(mine), code=1)
     assert "python.version: locked 3.11.99" in err
-    assert "nothing was changed" in err
+    assert "hint: run `envlock sync`, which makes one with the locked Python; nothing was changed\n" in err
     assert list_installed(mine) == {"thing": "2.0"}
     world.sync("--python", str(mine), "-p", "functional")
     assert list_installed(mine) == {"thing": "1.0"}
