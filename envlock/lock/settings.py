@@ -166,7 +166,15 @@ def read_project_name(folder: Path) -> str | None:
     Raises:
         UsageError: its pyproject.toml is not TOML.
     """
-    root = Path(lockfile.find_project(str(folder)))
+    return read_name(Path(lockfile.find_project(str(folder))))
+
+
+def read_name(root: Path) -> str | None:
+    """Return the normalised name that the files in this folder give a distribution; None without one.
+
+    Raises:
+        UsageError: its pyproject.toml is not TOML.
+    """
     file = root / lockfile.SETTINGS
     document: dict[str, object] = read_toml(file) if file.is_file() else {}
     # The standard (https://peps.python.org/pep-0621/) before the tables of single tools.

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 from envlock.lock.interpreter import find_environment
 from envlock.lock.live_facts import collect_live, collect_live_for
 from envlock.lock.locks import get_file, load_lock
-from envlock.lock.settings import get_value, read_project_name, read_toml
+from envlock.lock.settings import get_value, read_name, read_project_name, read_toml
 from envlock.lock.temporary import open_draft_folder
 from envlock.packages import installer as installing
 from envlock.packages.folder_packages import find_folders
@@ -515,7 +515,7 @@ def _list_projects(folder: Path, depth: int) -> Iterator[tuple[str, Path]]:
     """Yield the names and folders of the projects in a folder, the outer ones first."""
     if any((folder / file).is_file() for file in PROJECT_FILES):
         with suppress(UsageError):
-            yield read_project_name(folder) or "", folder
+            yield read_name(folder) or "", folder
     if not depth or (folder / CONFIG).is_file():
         return
     with suppress(OSError):

@@ -325,6 +325,14 @@ def test_a_project_that_old_setuptools_installed_from_its_folder_is_installed(wo
     assert "the packages are as locked\n" in err
 
 
+def test_a_folder_with_setup_py_alone_is_a_project_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(MAIN)
+    library = tmp_path / "libraries" / "lib"
+    library.mkdir(parents=True)
+    (library / "setup.py").write_text("from setuptools import setup\nsetup(name='my_lib', version='1.0')\n")
+    assert list(sync._list_projects(tmp_path, sync.DEEP)) == [("train", tmp_path), ("my-lib", library)]
+
+
 @pytest.mark.parametrize(
     "table",
     ["", "[tool.poetry]\npackage-mode = false", "[tool.uv]\npackage = false", "[tool.pdm]\ndistribution = false"],
