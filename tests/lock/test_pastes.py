@@ -298,6 +298,23 @@ TENSORFLOW_LOG = """
 OTHER_CUDNN = """
     E xla/cuda_dnn.cc:447] Loaded runtime CuDNN library: 8.8.0 but source was compiled with: 8.9.4.  CuDNN library needs
 """
+PINNED = """
+    tensorflow == 2.5.0
+    cuda == 11.1
+    cudnn ==8.2.0
+    python==3.8
+"""
+BLANK = """
+    ### TensorFlow version
+
+    tf-gpu 2.4.0
+
+    ### CUDA/cuDNN version
+
+    11.0 8.0
+
+    Python platform: Linux-5.15.0-101-generic-x86_64-with-glibc2.31
+"""
 LISTED = """
     GPU models and configuration: GPU 0: NVIDIA A100-SXM4-40GB
     GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-0)
@@ -312,6 +329,8 @@ STATED = {
     "TENSORFLOW_LOG": TENSORFLOW_LOG,
     "OTHER_CUDNN": OTHER_CUDNN,
     "LISTED": LISTED,
+    "PINNED": PINNED,
+    "BLANK": BLANK,
     "FREEZE": FREEZE,
     "PIP_LIST": PIP_LIST,
     "ENVIRONMENT": ENVIRONMENT,
@@ -375,6 +394,7 @@ def test_each_format_is_tried() -> None:
         "numpy: 1 of 2\nPython 3.8 is",
         "\x1b[2J==\n",
         ("$python" * 140 + "\n") * 4000,
+        "Tensorflow = 2.4.0/2.3.0 work\nTensorflow = 2.2.0\n",
         # That of conda itself, and a build between two versions.
         "python version : 3.7.6.final.0",
         "TensorFlow version: v1.12.1-45908-g9af48cb079",

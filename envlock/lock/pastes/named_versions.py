@@ -23,29 +23,31 @@ _PACKAGES = {
     **dict.fromkeys(("tf_keras", "tokenizers", "torch", "torchvision", "transformers")),
 }
 """The names that are read, and the package of each that has another name."""
-_SYSTEMS = ("os platform and distribution", "operating system", "platform", "os")
+_SYSTEMS = ("os platform and distribution", "operating system", "python platform", "platform", "os")
 _CARDS = ("gpu model and memory", "gpu model", "gpu")
 _NAMES = (
+    *_SYSTEMS,
     "python",
     "kernel",
     "(?:nvidia )?driver",
     "cuda/cudnn",
     "cudnn",
     "cuda",
-    *_SYSTEMS,
     *_CARDS,
     *sorted(_PACKAGES, key=len, reverse=True),
 )
 _MARKS = r"[-*#>\s]*"
 _LABEL = re.compile(
     rf"{_MARKS}`?({'|'.join(_NAMES)})\b`?"
-    r"(?P<version> version|\.__version__)?(?: *\([^()]*\))? *\**(?P<colon>[:=#]?)[\s*]*(?P<value>.*)",
+    r"(?P<version> version|\.__version__)?(?: *\([^()]*\))? *\**(?P<colon>[:#]|={0,2})[\s*]*(?P<value>.*)",
     re.ASCII | re.IGNORECASE,
 )
 _VALUE = re.compile(
-    rf"(?:tf |tensorflow |python )?[('\"]*v?(?:{VERSION}['\",]* ['\"]?)?v?({VERSION})[*)'\"]*(?: (?:gpu|cpu)| +[(\[|,].*)?",
+    rf"(?:(?:tf|tensorflow)(?:-gpu|-cpu)? |python )?[('\"]*v?(?:{VERSION}['\",]* ['\"]?)?"
+    rf"v?({VERSION})[*)'\"]*(?: (?:gpu|cpu)| +[(\[|,].*)?",
     re.ASCII | re.IGNORECASE,
 )
+_SEVERAL = re.compile(r"v?[0-9][0-9.]* ?(?:/|,|or|and) ?v?[0-9]", re.ASCII | re.IGNORECASE)
 _COMMIT = re.compile(r".*-g[0-9a-f]{7,}", re.ASCII)
 """The end of what `git describe` prints: a commit after the version, or that of the version."""
 _PYTHON = re.compile(r"[23]\.[0-9]{1,2}(?:\.[0-9]{1,2})?(?:(?:a|b|rc)[0-9]+)?\+?", re.ASCII)
@@ -69,7 +71,7 @@ _PLATFORM = re.compile(
 _KERNEL = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\S{0,60}", re.ASCII)
 _TOOLKIT = r"(?:cuda(?: toolkit)?)?(?: version)?:? *v?([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]+){0,2}"
 _CUDNN = r"(?:cudnn)?(?: version)?:? *v?([0-9]{1,2}(?:\.[0-9]{1,3}){0,3})(?:\.x)?"
-_BOTH = re.compile(rf"{_TOOLKIT}(?: *[/,;&] *| and | +(?=cudnn)){_CUDNN}", re.IGNORECASE)
+_BOTH = re.compile(rf"{_TOOLKIT}(?: *[/,;&] *| and | +){_CUDNN}", re.IGNORECASE)
 _BOTH_NAMED = re.compile(rf"{_MARKS}(?=cuda.*cudnn){_BOTH.pattern}", re.IGNORECASE)
 _ONE = {"cuda": re.compile(_TOOLKIT), "cudnn": re.compile(_CUDNN)}
 _CARD = re.compile(
@@ -88,12 +90,15 @@ def read_versions(lines: Sequence[Line]) -> Iterator[Statement]:
     """Yield what lines of a name and a version state; the version can stand below a heading, too.
 
     A version of CUDA counts only in a text that has one of cuDNN as well: alone, it is as often the one
-    that nvidia-smi prints, which is that of the driver.
+    that nvidia-smi prints, which is that of the driver. Nor does a version count where another line has
+    several (`TensorFlow: 2.2 / 2.3`).
     """
     found = list(_read(lines))
-    has_cudnn = any(each.path == "cuda.cudnn.version" for each in found)
+    left_out = {each.path for each in found if each.value is None}
+    if "cuda.cudnn.version" not in {each.path for each in found}:
+        left_out.add("cuda.cudart.version")
     for statement in found:
-        if has_cudnn or statement.path != "cuda.cudart.version":
+        if statement.path not in left_out:
             yield statement
 
 
@@ -149,6 +154,8 @@ def _state(name: str, text: str, line: int) -> Iterator[Statement]:
 
 def _state_version(name: str, text: str, line: int) -> Iterator[Statement]:
     """Yield what the version of Python, of the driver or of a package states."""
+    if name in ("tensorflow", "tf") and _SEVERAL.match(text):
+        yield Statement("tensorflow.version", None, line)
     value = _VALUE.fullmatch(text)
     if value is None or _COMMIT.fullmatch(value[1]):
         return

@@ -12,6 +12,8 @@ _PIN = re.compile(
     rf"({NAME})(?:\[[\w, .-]*\])? ?={{2,3}} ?({VERSION}?)(\.\*)?(?: *;.*| *#.*| *\\| +--hash=.*)?",
     re.ASCII,
 )
+_NO_PACKAGES = ("cuda", "cudatoolkit", "cudnn", "python", "tf", "ubuntu")
+"""What people write as pins, too, and no index has as what they mean."""
 _PLACE = re.compile(
     rf"({NAME})(?:\[[\w, .-]*\])? ?@ ?\S+(?: *;.*)?|(?:(?:-e|--editable)[ =]*)?(?:git|hg|svn|bzr)\+\S+#egg=({NAME})(?:&\S*)?",
     re.ASCII,
@@ -30,6 +32,8 @@ def read_pins(lines: Sequence[Line]) -> Iterator[Statement]:
     """Yield what the lines `name==version` state; other requirements name no one version."""
     for number, found in match_lines(_PIN, lines):
         name, version, is_loose = found.groups()
+        if name.lower() in _NO_PACKAGES:
+            continue
         yield from state_package(name, version, number, is_loose=is_loose is not None)
 
 
