@@ -19,8 +19,6 @@ from envlock.fleet.problems import MISSING
 from envlock.fleet.ranks import OWN, Rank, count_restarts, find_rank
 from envlock.fleet.reduction import choose_policy, reduction
 from envlock.fleet.refusal_end import wait_for_readers
-from envlock.fleet.search_folders import NAME as SEARCH_PATH
-from envlock.fleet.search_folders import drop_folders_without_libraries
 from envlock.fleet.statement import canonical, make_failure, make_statement
 from envlock.fleet.texts import collect_texts
 from envlock.runtime import assertion
@@ -497,7 +495,7 @@ def inspect_rank(
             asked = ""
         files = _compare_files(lock, named, policy, rank.mode)
         if lock is None:
-            live, environ = drop_folders_without_libraries(take_snapshot(), os.environ)
+            live = take_snapshot()
             own = make_statement(
                 rank,
                 live,
@@ -506,14 +504,9 @@ def inspect_rank(
                 overrides=overrides,
                 files=files,
             )
-            return None, _add_texts(live, environ, own)
+            return None, _add_texts(live, own)
         digest_of_lock = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
         live = remove_package(collect_here(lock), lock.get("project", {}).get("name"))
-        locked = [
-            profile["facts"].get("environ", {}).get(SEARCH_PATH)
-            for profile in (lock, *lock.get("machines", ()))
-        ]
-        live, environ = drop_folders_without_libraries(live, os.environ, locked)
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
         rules: Mapping[str, str] = lock["policy"]["overrides"] if overrides else {}
         own = make_statement(
@@ -527,7 +520,7 @@ def inspect_rank(
             proven=proven,
             files=files,
         )
-        return lock, _add_texts(live, environ, own)
+        return lock, _add_texts(live, own)
     except UsageError as error:
         return None, (_make_misuse(rank, error), None)
     except EnvlockError as error:
@@ -560,12 +553,10 @@ def _compare_files(
     return report.findings
 
 
-def _add_texts(
-    live: Snapshot, environ: Mapping[str, str], own: Tuple[Statement, Document]
-) -> Stated:
+def _add_texts(live: Snapshot, own: Tuple[Statement, Document]) -> Stated:
     """Return a statement, and its document with the paths whose SHA-256 is in the facts."""
     statement, document = own
-    texts = collect_texts(live.facts.get("environ", {}), environ)
+    texts = collect_texts(live.facts.get("environ", {}), os.environ)
     if texts:
         document = {**document, "texts": texts}
     return statement, document
