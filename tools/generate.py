@@ -417,8 +417,6 @@ def variable_row(row: runtime_tables.Variable) -> dict[str, object]:
         more["as_unset"] = row.as_unset
     if row.as_written:
         more["as_written"] = True
-    if row.appended:
-        more |= {"appended": row.appended, "appended_under": row.appended_under}
     if row.strict == "exact_where_locked":
         more["held_where_locked"] = True
     return {

@@ -60,8 +60,6 @@ class Variable(Row):
     computing: list[Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_+.-]*$")]] = Field(default=[])
     harmless: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]*$")]] = Field(default=[])
     effect: Annotated[str, Field(pattern=r"^[a-z_]+(\.[a-z_]+)+$")] | None = None
-    appended: list[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")]] = Field(default=[])
-    appended_under: list[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]] = Field(default=[])
     bits: Literal["yes", "conditional", "hardware", "memory", "unknown", "no"]
     strict: Literal["exact", "exact_where_asked", "exact_where_locked", "ignore"] = "exact"
     functional: Literal["exact", "ignore"]

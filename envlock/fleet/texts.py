@@ -40,12 +40,10 @@ def collect_texts(recorded: Mapping[str, object], environ: Mapping[str, str]) ->
 
 
 def _iter_parts(value: str) -> Iterator[str]:
-    """Yield the parts of a value that can have been recorded as one SHA-256: the whole value, its
-    first entries, and the values of flags.
+    """Yield the parts of a value that can have been recorded as one SHA-256: the whole value, and
+    the values of flags.
     """
-    entries = value.split(":")
-    for number in range(len(entries), max(0, len(entries) - MOST), -1):
-        yield ":".join(entries[:number])
+    yield value
     for flag in value.split():
         yield flag.partition("=")[2]
 

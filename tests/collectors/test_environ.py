@@ -299,28 +299,6 @@ def test_blanks_count_only_within_quotes(one: str, other: str, are_equal: bool) 
     assert (first["XLA_FLAGS"] == second["XLA_FLAGS"]) is are_equal
 
 
-LIBS = "/.singularity.d/libs"
-
-
-@pytest.mark.parametrize(
-    ("value", "under", "told"),
-    [
-        (f"/usr/local/cuda/lib64:{LIBS}", "APPTAINER_CONTAINER", hashed("/usr/local/cuda/lib64")),
-        (f"/usr/local/cuda/lib64:{LIBS}", "SINGULARITY_CONTAINER", hashed("/usr/local/cuda/lib64")),
-        (f"/usr/local/cuda/lib64:{LIBS}", "DOCKER_CONTAINER", hashed(f"/usr/local/cuda/lib64:{LIBS}")),
-        (f"{LIBS}:/opt/lib", "APPTAINER_CONTAINER", hashed(f"{LIBS}:/opt/lib")),
-        (LIBS, "APPTAINER_CONTAINER", None),
-        (None, "APPTAINER_CONTAINER", None),
-    ],
-)
-def test_what_a_container_runtime_appends_is_no_part_of_the_fact(
-    value: str | None, under: str, told: str | None, tmp_path: Path
-) -> None:
-    environ = {under: "/images/train.sif", **({} if value is None else {"LD_LIBRARY_PATH": value})}
-    found = collect(machine(tmp_path, environ=environ))
-    assert found["LD_LIBRARY_PATH"] == told
-
-
 @pytest.mark.parametrize(
     "row", [row for row in table("environ") if "packages" in row], ids=lambda row: str(row["name"])
 )

@@ -74,7 +74,7 @@ def _collect_variable(
     if row["read_by"] == "python" and sys.flags.ignore_environment:
         return None  # `python -E` and `-I` ignore it
     if row["read_at"] == "process-start":
-        return make_recordable(_strip_appended(at_start, row, environ_at_start), row)
+        return make_recordable(at_start, row)
     now = host.environ.get(name)
     if is_tensorflow_imported and now != settled.get(name, at_start):
         old = _describe_value(make_recordable(at_start, row))
@@ -86,23 +86,6 @@ def _collect_variable(
             "changed-after-start",
         )
     return make_recordable(now, row)
-
-
-def _strip_appended(value: Optional[str], row: Tree, environ: Mapping[str, str]) -> Optional[str]:
-    """Return a path list without the entries that a container runtime appends, if that runtime
-    runs.
-
-    Elsewhere in the list, or without that runtime's own variable, the same entries may be the
-    user's, and are kept.
-    """
-    if value is None or not any(environ.get(name) for name in row.get("appended_under", ())):
-        return value
-    entries = value.split(":")
-    while entries and entries[-1] in row["appended"]:
-        entries.pop()
-    if not entries:
-        return None
-    return ":".join(entries)
 
 
 def _describe_value(recorded: Optional[str]) -> str:
