@@ -253,7 +253,18 @@ def _verify(
     progress.say(f"verifying {python}")
     report = verify(lock, policy, python=python, progress=progress)
     report.command = "sync"
+    _name_no_circle(report, left_out)
     return Synced(python, left_out, report)
+
+
+def _name_no_circle(report: Report, left_out: Sequence[LeftOut]) -> None:
+    """Let no remedy be the command that has just run: where it left out a package, the reason is said."""
+    reasons = {f"packages.{each.name}": each.reason for each in left_out}
+    for finding in report.findings:
+        package = ".".join(str(finding.where).split(".")[:2])
+        if package in reasons:
+            finding.fix = f"Install it in another way: {reasons[package]}."
+    report.notes[:] = [note for note in report.notes if "`envlock sync" not in note]
 
 
 def _choose_folder(lock: Source | None, new: Path | None) -> Path:
@@ -571,7 +582,7 @@ def _explain(pin: Pin) -> str:
 def _say_plan(plan: Plan, progress: Progress) -> None:
     """Say what will be done: the numbers, the changes of what is installed, what is left out."""
     if not plan.changes:
-        progress.say("the packages are as locked")
+        progress.say("nothing to install" if plan.left_out else "the packages are as locked")
     else:
         parts = [f"{len(plan.hashed)} by hash", f"{len(plan.plain)} by version, URL or commit"]
         if plan.folders:

@@ -311,6 +311,16 @@ def test_folders_are_installed_as_they_lie_here(world: World) -> None:
     assert list_installed(python) == {"more": "1.0", "train": "1.0"}, "all the others are there"
 
 
+def test_what_was_left_out_is_not_to_be_installed_by_the_same_command(world: World) -> None:
+    python = world.make("theirs", "more")
+    world.capture(world.make("others", "more", "thing==1.0"))
+    world.edit(lambda lock: lock["facts"]["packages"]["thing"].update(installer="conda"))
+    out, err = world.sync("--python", str(python), code=1)
+    assert "nothing to install\n" in err
+    assert "fix: Install it in another way: installed by conda, whose packages are not wheels.\n" in out
+    assert "envlock sync" not in out
+
+
 def test_a_project_that_old_setuptools_installed_from_its_folder_is_installed(world: World) -> None:
     """Its metadata lies in the current folder, in which nothing counts as installed."""
     (world.project / "setup.py").write_text("from setuptools import setup\nsetup(name='train', version='1')\n")
