@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -46,6 +47,7 @@ SECTIONS = {
 """What a paste can leave out, by section, as its headline says it."""
 NAMES_SHOWN = 7
 PIPENV = b'"pipfile-spec"'
+JSON = re.compile(rb'\{\s*(?:"|\}|$)')
 PART = "A text states a part of an environment, and what it does not state can differ."
 SYNC = "`envlock sync`"
 TAKE_IT = (
@@ -77,7 +79,9 @@ def load_side(source: Source | Paste) -> Side:
 
 def _is_lockfile(data: bytes) -> bool:
     """Return whether a text begins like a lockfile, and is not the one of Pipenv."""
-    return data.lstrip().startswith((b"{", CONFLICT)) and PIPENV not in data
+    begin = data.lstrip()
+    # In a part of uv.lock, a line can begin so.
+    return begin.startswith(CONFLICT) or (JSON.match(begin) is not None and PIPENV not in data)
 
 
 def name_side(source: Source | Paste) -> str:

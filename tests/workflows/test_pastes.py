@@ -118,6 +118,11 @@ def test_the_lockfile_of_pipenv_is_a_paste() -> None:
     assert "1 fact of a pasted Pipfile.lock compared" in report.headline
 
 
+def test_a_part_of_a_lockfile_of_uv_is_a_paste() -> None:
+    report = compared('    { url = "https://a.example/x.whl" },\n]\n[[package]]\nname = "numpy"\nversion = "1.25.2"\n')
+    assert told(report) == ["packages.numpy.version: theirs 1.25.2, ours 1.26.4 (line 5)"]
+
+
 def test_a_text_that_is_neither_ends_in_a_sentence() -> None:
     with pytest.raises(LockfileError, match=r"^stdin is neither a lockfile nor a text that states facts"):
         compared("\x1b[2J hello")
