@@ -17,6 +17,8 @@ Document: TypeAlias = "Mapping[str, object]"
 Flat: TypeAlias = "dict[str, object]"
 """The value at each dotted path."""
 
+_FILES = "loaded.packages."
+
 Choose = Callable[[str, object, object], object]
 """A function of a path and the values of two sides (`GONE` for a missing one) that returns the
 value to keep.
@@ -139,7 +141,11 @@ def _assemble(document: Document, chosen: Flat, sides: Sequence[Document]) -> Lo
 
 
 def _is_wanted(path: str, patterns: Iterable[str]) -> bool:
-    return any(matches_fact(pattern, path) for pattern in patterns)
+    paths = [path]
+    if path.startswith(_FILES):
+        # Another version has other files.
+        paths.append(f"packages.{path.removeprefix(_FILES)}.version")
+    return any(matches_fact(pattern, each) for pattern in patterns for each in paths)
 
 
 def _matches_any(pattern: str, paths: Iterable[str]) -> bool:

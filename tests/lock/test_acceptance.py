@@ -50,6 +50,16 @@ def test_a_package_that_comes_or_goes_is_accepted() -> None:
     assert accept(with_six, lock(), ["packages.six.**"]) == lock()
 
 
+def test_the_files_of_a_package_are_accepted_with_its_version() -> None:
+    def hold(version: str) -> Lockfile:
+        return lock({**numpy(version), "loaded": {"packages": {"numpy": f"{version} abc", "six": f"1.0 {version}"}}})
+
+    accepted = accept(hold("1.26.4"), hold("2.0.0"), ["packages.numpy.**"]).to_document()["facts"]["loaded"]
+    assert accepted == {"packages": {"numpy": "2.0.0 abc", "six": "1.0 1.26.4"}}
+    alone = accept(hold("1.26.4"), hold("2.0.0"), ["loaded.packages.six"]).to_document()["facts"]["loaded"]
+    assert alone == {"packages": {"numpy": "1.26.4 abc", "six": "1.0 2.0.0"}}
+
+
 def test_a_section_that_is_none_gives_way_to_facts_in_it() -> None:
     old, new = lock({"tensorflow": None}), lock({"tensorflow": {"version": "2.21.0"}})
     assert accept(old, new, ["tensorflow.version"]) == new
