@@ -313,12 +313,18 @@ def mismatch(
     """
     # Not at the top: a script that matches starts without them.
     from envlock.runtime import import_order, short_report
+    from envlock.runtime.startup import HOOKS
 
     if caller is not None:
         advice = import_order.explain_repeated_import(caller)
         if advice is not None:
             report.notes.append(advice)
     report.notes += short_report.suggest_way(report)
+    for finding in report.findings:
+        section, _, name = finding.where.fact.rpartition(".")
+        place = getattr(sys.modules.get(name), "__file__", None) if name in HOOKS else None
+        if place and section == "python.startup":
+            finding.message += f" ({clean(place)})"
     if not is_nearest(lockfile):
         short_report.name_lock_in(report, lockfile)
     short_report.name_python_in(report, sys.executable, found=True)

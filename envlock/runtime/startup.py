@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Fact = Union[str, Unavailable, None]
 
 SITES = ("site-packages", "dist-packages")
+HOOKS = ("sitecustomize", "usercustomize")
+"""Modules that Python itself imports at its start."""
 READ_LIMIT = 1 << 20  # bytes of a file
 NAME_LIMIT = 100  # characters of a fact's path; file names can have 255
 ENDINGS = (*_imp.extension_suffixes(), ".py", ".pyc")
@@ -80,18 +82,20 @@ def collect_startup(host: Host) -> Tree:
     user_module = None
     if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", False) is True:
         user_module = _read_module(host, "usercustomize", known, code)
+    hooks = {"sitecustomize": site_module, "usercustomize": user_module}
     modules: Tree = {}
     if code or (usual and find_shadows(host)):
         # Not at the top: in most environments only known code runs at the start.
         from envlock.runtime.startup_imports import collect_modules
 
-        modules = collect_modules(host, code, usual, read_module, _hash)
+        found = collect_modules(host, code, usual, read_module, _hash)
+        # One that imports the next of its name, as PyCharm's does, is a fact already.
+        modules = {name: fact for name, fact in found.items() if fact != hooks.get(name)}
     facts: Tree = {
         "known": sorted(set(known)),
         "modules": modules,
         "pth": pth,
-        "sitecustomize": site_module,
-        "usercustomize": user_module,
+        **hooks,
     }
     replaced = find_replaced()
     if replaced:

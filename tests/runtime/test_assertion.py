@@ -9,10 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import envlock
+from envlock.runtime import assertion
+from envlock.runtime.report import Finding, Report
 from envlock.runtime.short_report import RUN
 from tests.machines import distribution
 from tests.measured import MEASURED
@@ -101,6 +104,22 @@ def printed(done: subprocess.CompletedProcess[str]) -> str:
 
 
 # --- what it says
+
+
+def test_the_file_of_a_hook_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner, such as PyCharm, is known by the folder alone."""
+    hook = ModuleType("sitecustomize")
+    hook.__file__ = "/opt/ide/plots/sitecustomize.py"
+    monkeypatch.setitem(sys.modules, "sitecustomize", hook)
+    findings = [
+        Finding("exact", "error", f"python.startup.{path}", message=path, why="w", fix="f", source="s")
+        for path in ("sitecustomize", "pth.sitecustomize")
+    ]
+    report = assertion.mismatch("x.lock", Report(findings, policy="strict")).report
+    assert [each.message for each in report.findings] == [
+        "sitecustomize (/opt/ide/plots/sitecustomize.py)",
+        "pth.sitecustomize",
+    ]
 
 
 def test_nothing_that_python_prints_of_a_refusal_moves_a_terminal(run: Run, tmp_path: Path) -> None:

@@ -182,6 +182,14 @@ def test_a_module_that_takes_its_own_folder_off_the_path_counts(tmp_path: Path) 
     assert found(tmp_path / "else", {}) == NOTHING
 
 
+def test_a_hook_that_imports_the_next_one_is_one_fact(tmp_path: Path) -> None:
+    """As PyCharm's does."""
+    own = "import sitecustomize\nimport helper\n"
+    files: dict[str, str | bytes] = {"sitecustomize.py": own, "helper.py": "x = 1\n"}
+    facts = {**NOTHING, "modules": {"helper": digest("x = 1\n")}, "sitecustomize": digest(own)}
+    assert found(tmp_path, files) == facts
+
+
 def test_of_files_of_one_name_the_one_that_python_imports_counts(tmp_path: Path) -> None:
     both = {"sitecustomize.py": "", "sitecustomize.pyc": "old"}
     assert found(tmp_path, {**both, f"sitecustomize{EXTENSION_SUFFIXES[0]}": "C"})["sitecustomize"] == digest("C")
