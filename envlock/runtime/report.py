@@ -80,6 +80,8 @@ ACCEPT_MACHINE = (
     "To accept it where it computes the locked bits: `envlock verify -p bits` (first "
     "`envlock capture --canary` on the locked machine); as it is: `envlock capture --add-machine`."
 )
+OTHER_MACHINE = "Ask for a lockfile that was captured on that machine, which may give other bits."
+"""The remedy where a text says what another machine is."""
 LISTING = {"diff": "diff", "sync": "verify", "verify": "verify"}
 """Commands of which text only counts what may differ, and the one whose `-v` lists it."""
 ITEMS_SHOWN = 12
@@ -612,7 +614,8 @@ def _make_change(name: str, parts: List[Finding], findings: List[Finding]) -> Fi
     }
     fix = first.fix
     # On another architecture, no canary and no lockfile of these wheels helps.
-    if name == causes.MACHINE and "system.machine" not in paths:
+    is_locked = first.fix != OTHER_MACHINE
+    if name == causes.MACHINE and is_locked and "system.machine" not in paths:
         # Under the rule `proven`, the remedy is the one that this lockfile allows.
         fix = next((part.fix for part in parts if part.rule == "proven"), ACCEPT_MACHINE)
     message = causes.describe(name, paths, changes)

@@ -10,16 +10,19 @@ from envlock.lock.locks import get_name, load_lock
 from envlock.lock.models import Lockfile
 from envlock.lock.pastes import FORMATS, Paste, read_paste
 from envlock.lock.pastes.statement import Statement, is_beginning
+from envlock.runtime.causes import MACHINE, MOVED
 from envlock.runtime.compare import TAKE_AWAY, UNINSTALL, compare
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.exemptions import describe_judge
 from envlock.runtime.extent import Extent
+from envlock.runtime.facts import matches
 from envlock.runtime.lockfile import CONFLICT, SIZE_LIMIT
 from envlock.runtime.policies import Policy, is_protected
 from envlock.runtime.report import (
     ABSENT,
     COMPARED,
     ERROR,
+    OTHER_MACHINE,
     UNKNOWN,
     Finding,
     Report,
@@ -127,6 +130,8 @@ def diff_pastes(one: Side, other: Side, rules: Policy, names: tuple[str, str]) -
         # No text can be installed by a command that installs lockfiles, and what only a text has is not here.
         if SYNC in finding.fix or finding.fix in (UNINSTALL, TAKE_AWAY):
             finding.fix = TAKE_IT
+        elif any(matches(pattern, str(finding.where)) for pattern in MOVED[MACHINE]):
+            finding.fix = OTHER_MACHINE
     judged = [path for path in shared if rules.row(path)["rule"] != "ignore"]
     number = sum(any(f"{path}.".startswith(f"{where}.") for where in differing) for path in judged)
     what = " and ".join(dict.fromkeys(f"a {paste.describe()}" for paste in pastes))

@@ -90,6 +90,18 @@ def test_a_package_that_a_text_has_more_is_not_to_be_taken_from_this_environment
     assert found.fix.startswith("Install what the text names, or ask for a lockfile")
 
 
+def test_another_machine_that_a_text_names_cannot_be_accepted_here() -> None:
+    table = """
+| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA Version: 12.4     |
+|   0  Tesla K80           On   | 00000000:00:04.0 Off |                    0 |
+| N/A   36C    P8    26W / 149W |      0MiB / 11441MiB |      0%      Default |
+"""
+    text = compared(table).to_text()
+    assert "another machine: Tesla K80 -> Tesla V100-SXM2-16GB (5 facts)" in text
+    assert "fix: Ask for a lockfile that was captured on that machine" in text
+    assert "--add-machine" not in text
+
+
 def test_a_package_without_a_version_is_named() -> None:
     text = (
         "numpy==1.26.4\nsix @ file:///home/a/six\n-e git+https://git.example/a/b.git@f00#egg=six_more&subdirectory=x\n"
