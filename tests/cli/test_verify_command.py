@@ -216,7 +216,7 @@ def test_run_hands_on_arguments_stdin_and_the_exit_code(envlock: Command, lock: 
             {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_gpu_autotune_level=1 --xla_dump_hlo_as_text"},
             {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_gpu_autotune_level=1 --xla_dump_hlo_as_text"},
         ),
-        ({"KERAS_BACKEND": ""}, {"KERAS_BACKEND": ""}),
+        ({"CUDA_DEVICE_ORDER": ""}, {"CUDA_DEVICE_ORDER": ""}),
         ({"OMP_NUM_THREADS": "sha256:" + "0" * 64}, {}),
         ({"XLA_FLAGS": "--xla_of_nobody=1"}, {}),
         ({"XLA_FLAGS": "--xla_gpu_autotune_level=sha256:" + "0" * 64}, {}),
