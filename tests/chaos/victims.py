@@ -244,9 +244,10 @@ def _run_pip(_: index.PackageIndex, words: Sequence[str], wanted: Sequence[index
     return ""
 
 
-@contextmanager
-def _stream(_: str) -> Iterator[SimpleNamespace]:
-    yield SimpleNamespace(status=200, chunks=[OTHER, OTHER])
+def _fetch(_: str, receive: Callable[[bytes], object]) -> SimpleNamespace:
+    for chunk in (OTHER, OTHER):
+        receive(chunk)
+    return SimpleNamespace(status=200)
 
 
 # --- images
@@ -447,7 +448,7 @@ VICTIMS: dict[str, Victim] = {
     "the archive of a standalone Python": Victim(
         holding(python__tar__gz=b"old"),
         lambda: archives.download(
-            cast("Any", SimpleNamespace(stream=_stream)),
+            cast("Any", SimpleNamespace(fetch=_fetch)),
             "http://127.0.0.1/",
             Path("python.tar.gz"),
             sha256=None,
