@@ -434,7 +434,7 @@ def _plan(
         elif pin.line:
             plain.append(pin)
         else:
-            left_out.append(LeftOut(pin.name, pin.version, _explain(pin)))
+            left_out.append(LeftOut(pin.name, pin.version, _explain(pin, model)))
     own = _find_own_project(model, beside, present, python)
     if own is not None:
         folders[beside] = own
@@ -571,12 +571,15 @@ def _has_link(name: str, python: Path) -> bool:
     return any(normalise(file.stem) == name for each in folders for file in each.glob("*.egg-link"))
 
 
-def _explain(pin: Pin) -> str:
+def _explain(pin: Pin, lock: Lockfile) -> str:
     """Return why a package cannot be installed."""
     if pin.kind != "folder":
         return NO_FILE
+    # The environment of uv has no pip.
+    is_uv = _find_installer_name(lock) == "uv"
+    install = "uv pip install --python PYTHON" if is_uv else "PYTHON -m pip install"
     option = "-e " if pin.editable else ""
-    return f"its folder was not found here: install it with `pip install --no-deps {option}FOLDER`"
+    return f"its folder was not found here: install it with `{install} --no-deps {option}FOLDER`"
 
 
 def _say_plan(plan: Plan, progress: Progress) -> None:

@@ -304,11 +304,15 @@ def test_folders_are_installed_as_they_lie_here(world: World) -> None:
     assert f"  lib: {library}, as it is now\n" in err
     program = "import lib, train; print(lib.__file__, train.__file__)"
     assert world.run(str(python), "-I", "-c", program) == f"{library}/lib.py {world.project}/train.py\n"
-    shutil.rmtree(library)
+    library.rename(world.root / "moved")
     python, words = world.begin("second")
     _, err = world.sync(*words, code=1)
     assert "error: 1 package not installed:\n  lib 1.0: its folder was not found here: install it with" in err
     assert list_installed(python) == {"more": "1.0", "train": "1.0"}, "all the others are there"
+    line = err.partition("install it with `")[2].partition("`")[0]
+    typed = line.replace("PYTHON", str(python)).replace("FOLDER", str(world.root / "moved"))
+    world.run("env", f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}", *shlex.split(typed))
+    assert list_installed(python)["lib"] == "1.0"
 
 
 def test_what_was_left_out_is_not_to_be_installed_by_the_same_command(world: World) -> None:
