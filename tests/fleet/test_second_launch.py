@@ -87,6 +87,8 @@ def test_alike_and_not_as_locked(tmp_path: Path, engine: str) -> None:
 
 NODE = """\
 #!/bin/sh
+# The check holds its nodes until somebody else waits for them.
+while [ -n "$SLURMD_NODENAME" ] && [ ! -e "{queued}" ]; do sleep 0.1; done
 if [ "$SLURMD_NODENAME" = n3 ]; then export TF_ENABLE_ONEDNN_OPTS=0; fi
 exec {python} "$@"
 """
@@ -99,7 +101,8 @@ def test_slurm_gives_the_job_other_nodes_than_the_check(slurm: bed.Slurm, tmp_pa
     """Without an allocation, on a cluster that others use: n3 and n4 are busy during the check, n1 and n2 after it."""
     (tmp_path / "pyproject.toml").touch()
     python, train = tmp_path / "python", tmp_path / "train.sh"
-    python.write_text(NODE.format(python=sys.executable))
+    queued = tmp_path / "queued"
+    python.write_text(NODE.format(python=sys.executable, queued=queued))
     train.write_text("#!/bin/sh\necho trains on $SLURMD_NODENAME\n")
     for script in (python, train):
         script.chmod(0o755)
@@ -125,6 +128,7 @@ def test_slurm_gives_the_job_other_nodes_than_the_check(slurm: bed.Slurm, tmp_pa
     while "R python" not in slurm.run(["squeue", "-h", "-o", "%t %j"], tmp_path).output and time.monotonic() < limit:
         time.sleep(0.1)
     slurm.run([*busy, "sleep 12", "-w", "n[1-2]"], tmp_path)
+    queued.touch()
     running.join()
     (done,) = ends
     assert "2 ranks alike\n" in done.errors, done.errors
