@@ -91,7 +91,14 @@ def is_found(python: Path) -> bool:
         found = Path(named) if named else find_environment(os.environ, Path.cwd()).python
     except (UsageError, OSError):
         return False
-    return found is not None and found.parent.resolve() == python.parent.resolve()
+    if found is None:
+        return False
+    # A folder can be named; and the interpreters of many environments are links to one file.
+    places = [found, found / "bin" / "python"]
+    return any(
+        each.parent.resolve() == python.parent.resolve() and each.resolve() == python.resolve()
+        for each in places
+    )
 
 
 def _find_prefix(candidate: Candidate) -> Path | None:

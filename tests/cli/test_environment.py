@@ -14,7 +14,7 @@ from envlock.cli import options
 from envlock.cli.options import name_interpreter
 from envlock.lock import interpreter
 from envlock.lock.environments import _hash
-from envlock.lock.interpreter import MAKE, Environment, find_environment
+from envlock.lock.interpreter import MAKE, Environment, find_environment, is_found
 from envlock.runtime.errors import UsageError
 from tests.conftest import Command
 from tests.locks import document, encode
@@ -305,3 +305,10 @@ def test_the_option_names_a_folder_a_file_or_a_program_of_path(tmp_path: Path, m
     (tmp_path / "python").touch()
     assert name_interpreter(Path("python")) == tmp_path / "python"
     assert name_interpreter(Path("nowhere")) == Path("nowhere")
+
+
+def test_of_two_interpreters_in_a_folder_one_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("python3.11", "python3.12"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("ENVLOCK_PYTHON", str(tmp_path / "python3.11"))
+    assert [is_found(tmp_path / name) for name in ("python3.11", "python3.12")] == [True, False]

@@ -312,6 +312,8 @@ def test_printed_commands_name_the_environment_that_was_examined(envlock: Comman
     assert "`envlock sync --python other/bin/python` to change this one" in refused
     explain = refused.splitlines()[-1].partition("; for other ways: ")[2]
     assert explain == "`envlock explain --python other/bin/python packages.scipy.version`"
+    by_variable = envlock("verify", environ={**environ, "ENVLOCK_PYTHON": "other"}).stdout
+    assert by_variable.splitlines()[-1].endswith("`envlock explain packages.scipy.version`")
     told = envlock(*shlex.split(explain.strip("`"))[1:], environ=environ).stdout.splitlines()
     (accept,) = (line.split("`")[1] for line in told if "--only" in line)
     assert accept == "envlock capture --python other/bin/python --only packages.scipy.version"
