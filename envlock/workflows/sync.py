@@ -420,6 +420,7 @@ def _plan(
     beside = get_file(lock).parent
     files = _find_files(wanted, beside)
     places = _find_places(wanted, beside, python)
+    maker = _find_installer_name(model) if python is None else installing.find_maker(python)
     hashed, plain, folders = [], [], {}
     for pin in wanted:
         if pin.kind == "folder" and pin.name in places:
@@ -434,7 +435,7 @@ def _plan(
         elif pin.line:
             plain.append(pin)
         else:
-            left_out.append(LeftOut(pin.name, pin.version, _explain(pin, model)))
+            left_out.append(LeftOut(pin.name, pin.version, _explain(pin, python, maker)))
     own = _find_own_project(model, beside, present, python)
     if own is not None:
         folders[beside] = own
@@ -571,13 +572,13 @@ def _has_link(name: str, python: Path) -> bool:
     return any(normalise(file.stem) == name for each in folders for file in each.glob("*.egg-link"))
 
 
-def _explain(pin: Pin, lock: Lockfile) -> str:
+def _explain(pin: Pin, python: Path | None, maker: str) -> str:
     """Return why a package cannot be installed."""
     if pin.kind != "folder":
         return NO_FILE
+    place = shlex.quote(str(python)) if python is not None else "PYTHON"
     # The environment of uv has no pip.
-    is_uv = _find_installer_name(lock) == "uv"
-    install = "uv pip install --python PYTHON" if is_uv else "PYTHON -m pip install"
+    install = f"uv pip install --python {place}" if maker == "uv" else f"{place} -m pip install"
     option = "-e " if pin.editable else ""
     return f"its folder was not found here: install it with `{install} --no-deps {option}FOLDER`"
 
