@@ -23,9 +23,9 @@ def find_violated(environment: Environment) -> Iterator[Requirement]:
     for requirement in environment.requirements:
         if requirement.extra:
             continue
-        name = requirement.name
-        is_framework = name in DISTRIBUTIONS and not environment.is_installed(name)
-        names = DISTRIBUTIONS if is_framework else (name,)
+        is_absent = not environment.is_installed(requirement.name)
+        is_any = is_absent and requirement.name in DISTRIBUTIONS
+        names = DISTRIBUTIONS if is_any else (requirement.name,)
         if not any(_is_met(environment, requirement, name) for name in names):
             yield requirement
 

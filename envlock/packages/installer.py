@@ -19,8 +19,15 @@ from envlock.runtime.host import read_text
 LIMIT = 7200.0  # seconds: TensorFlow with CUDA has 4 GB
 QUICK = 60.0
 ELSEWHERE = (
-    *("TARGET", "PREFIX", "ROOT", "USER", "CONSTRAINT", "BUILD_CONSTRAINT", "OVERRIDE"),
-    *("DRY_RUN", "REQUIRE_HASHES"),
+    "TARGET",
+    "PREFIX",
+    "ROOT",
+    "USER",
+    "CONSTRAINT",
+    "BUILD_CONSTRAINT",
+    "OVERRIDE",
+    "DRY_RUN",
+    "REQUIRE_HASHES",
 )
 """Settings of pip and uv, by variables, with which something else would be changed or installed."""
 IN_PIP_FILES = {
@@ -179,10 +186,12 @@ def _choose_place(installer: Installer, target: Path | None) -> list[str]:
         return ["--target", str(target)]
     if installer.name != "pip":
         return []
+    options = ["--target", ""]
     prefix = installer.program.parent.parent
     # Elsewhere, as for Debian's own Python, the place is not below the prefix.
-    is_virtual = (prefix / CONFIG).is_file()
-    return ["--target", "", *(["--prefix", str(prefix)] if is_virtual else [])]
+    if (prefix / CONFIG).is_file():
+        options += ["--prefix", str(prefix)]
+    return options
 
 
 def uninstall(installer: Installer, names: Sequence[str]) -> None:

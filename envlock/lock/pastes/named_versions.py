@@ -12,17 +12,35 @@ from collections.abc import Iterator, Sequence
 
 from envlock.lock.pastes.statement import VERSION, Line, Statement, state_package
 
-_PACKAGES = {
-    "tensorflow": "tensorflow",
-    "tf": "tensorflow",
-    "pytorch": "torch",
-    "sklearn": "scikit-learn",
-    **dict.fromkeys(("accelerate", "datasets", "diffusers", "flax", "h5py", "huggingface_hub")),
-    **dict.fromkeys(("jax", "jaxlib", "keras", "numpy", "pandas", "protobuf", "safetensors")),
-    **dict.fromkeys(("scikit-learn", "scipy", "tensorboard", "tensorflow-probability", "tf-keras")),
-    **dict.fromkeys(("tf_keras", "tokenizers", "torch", "torchvision", "transformers")),
-}
-"""The names that are read, and the package of each that has another name."""
+_ALIASES = {"tf": "tensorflow", "pytorch": "torch", "sklearn": "scikit-learn"}
+"""What people call a package that has another name."""
+_PACKAGES = (
+    "accelerate",
+    "datasets",
+    "diffusers",
+    "flax",
+    "h5py",
+    "huggingface_hub",
+    "jax",
+    "jaxlib",
+    "keras",
+    "numpy",
+    "pandas",
+    "protobuf",
+    "safetensors",
+    "scikit-learn",
+    "scipy",
+    "tensorboard",
+    "tensorflow",
+    "tensorflow-probability",
+    "tf-keras",
+    "tf_keras",
+    "tokenizers",
+    "torch",
+    "torchvision",
+    "transformers",
+)
+"""The packages whose versions are read; TensorFlow's forms and reports of other tools name them."""
 _SYSTEMS = ("os platform and distribution", "operating system", "python platform", "platform", "os")
 _CARDS = ("gpu model and memory", "gpu model", "gpu")
 _NAMES = (
@@ -34,7 +52,7 @@ _NAMES = (
     "cudnn",
     "cuda",
     *_CARDS,
-    *sorted(_PACKAGES, key=len, reverse=True),
+    *sorted((*_PACKAGES, *_ALIASES), key=len, reverse=True),
 )
 _MARKS = r"[-*#>\s]*"
 _LABEL = re.compile(
@@ -154,7 +172,8 @@ def _state(name: str, text: str, line: int) -> Iterator[Statement]:
 
 def _state_version(name: str, text: str, line: int) -> Iterator[Statement]:
     """Yield what the version of Python, of the driver or of a package states."""
-    if name in ("tensorflow", "tf") and _SEVERAL.match(text):
+    package = _ALIASES.get(name, name)
+    if package == "tensorflow" and _SEVERAL.match(text):
         yield Statement("tensorflow.version", None, line)
     value = _VALUE.fullmatch(text)
     if value is None or _COMMIT.fullmatch(value[1]):
@@ -166,11 +185,11 @@ def _state_version(name: str, text: str, line: int) -> Iterator[Statement]:
             yield Statement("python.version", value[1], line, is_loose)
     elif name.endswith("driver"):
         yield Statement("gpu.driver_version", value[1], line, is_loose)
-    elif _PACKAGES[name] == "tensorflow":
+    elif package == "tensorflow":
         # The distribution can be another one, such as tensorflow-cpu.
         yield Statement("tensorflow.version", value[1], line, is_loose)
     else:
-        yield from state_package(_PACKAGES[name] or name, value[1], line, is_loose=is_loose)
+        yield from state_package(package, value[1], line, is_loose=is_loose)
 
 
 def _state_system(text: str, line: int) -> Iterator[Statement]:

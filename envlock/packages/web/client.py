@@ -185,8 +185,9 @@ class Client:
         try:
             ((_, answer),) = run_all([request], work, jobs=1, seconds=seconds)
         except TimeoutError:
-            # Why an earlier attempt has failed says more than that the time is up.
-            raise [web_errors.make_slow_error(request.url, seconds), *failures][-1] from None
+            if failures:  # why the last attempt failed says more than that the time is up
+                raise failures[-1] from None
+            raise web_errors.make_slow_error(request.url, seconds) from None
         if isinstance(answer, EnvlockError):
             raise answer
         return answer

@@ -21,7 +21,7 @@ from hashlib import sha256
 from envlock.runtime.collectors.named_files import read_preload
 from envlock.runtime.collectors.python import ARITHMETIC, collect_arithmetic, format_arithmetic
 from envlock.runtime.loaded.explained import get_line
-from envlock.runtime.loaded.owners import FOREIGN, LISTED, UNLISTED, Owners
+from envlock.runtime.loaded.owners import DIGITS, FOREIGN, LISTED, UNLISTED, Owners
 from envlock.runtime.loader.elf import read_elf
 from envlock.runtime.loader.search import Loader
 from envlock.runtime.tables import table
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 INTERPRETER, STANDARD, UNEXPLAINED = "interpreter", "standard", "unexplained"
 PACKAGES = "packages"
-DIGITS = 16
-"""Hexadecimal digits of the digest of a module of Python itself: there are some hundred of them."""
 OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + "/"
 PLUGINS = "/tensorflow-plugins/"
 """TensorFlow opens each library in such a folder: `load_library_from_config` in tensorflow/python/framework/load_library.py"""

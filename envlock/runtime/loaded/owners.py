@@ -24,7 +24,7 @@ installs lies elsewhere: https://peps.python.org/pep-0668/ and Debian's policy f
 
 
 DIGITS = 16
-"""Hexadecimal digits of the digest of a package's files."""
+"""Hexadecimal digits of the digest of a package's files, or of a module of Python: there are some hundred of them."""
 OTHER_ENDINGS = (".pyc", ".h", ".hpp", ".inc", ".cuh", ".pyi")
 """Installers compile bytecode; headers are for compilers, and are most of TensorFlow's files."""
 
