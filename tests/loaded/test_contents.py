@@ -98,3 +98,14 @@ def test_another_version_is_one_difference(environment: Environment) -> None:
     done = environment.run("verify", "--policy", "strict").stdout
     assert "packages.acme.version: locked 1.0, live 2.0" in done
     assert "loaded.packages" not in done
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", ["RECORD", "INSTALLER"])
+def test_without_a_list_the_version_is_all_that_is_compared(environment: Environment, name: str) -> None:
+    install_acme(environment, "AAA")
+    environment.run("capture", "-q")
+    install_acme(environment, "BBB")
+    (file,) = (environment.folder / "site-packages").glob(f"acme-*/{name}")
+    file.unlink()
+    assert environment.ask() == []
